@@ -93,8 +93,8 @@ func (a *app) findFiles(ctx context.Context, path string) (files disk.FS, name s
 	case err == nil:
 		a.opened = append(a.opened, files)
 	case errors.Is(err, syscall.EPIPE):
-		// A lost network connection may cause EPIPE. Drop the error chain, because execute reads
-		// EPIPE as a closed standard output.
+		// A lost network connection may cause EPIPE, which execute reads as a closed standard
+		// output. A new error without the chain prevents this.
 		err = errors.New(err.Error())
 	}
 	return files, name, err

@@ -12,11 +12,15 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The command arrays shows the three arrays of a component: sparse, dense and data.
+// The command arrays shows the three arrays of a component: sparse, dense and data. For example,
+// entity 12v3 has the component in row 5 if both of these are true:
 //
-//	entity 12v3 ──▶ sparse[12] = 5 ──▶ dense[5] = 12v3 ? ──▶ data[5]
+//   - sparse[12] is 5.
+//   - dense[5] is 12v3.
 //
-// No read error can occur in the middle of the output. A small part of the arrays is read before
+// The value of the entity is then data[5].
+//
+// A read error never occurs in the middle of the output. A small part of the arrays is read before
 // anything is printed. For a large part, the full state is loaded first.
 
 // arraysDoc is what arrays --json prints. Sparse maps the index of an entity to its row; dense

@@ -20,11 +20,13 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The command bisect searches the ticks at which a condition changes.
+// The command bisect searches the ticks at which a condition changes. It has three parts:
 //
-//	STORE, A..B ──▶ route ──▶ the states from A to B, and which of them are unreadable
-//	EXPR, CMD   ──▶ judge ──▶ a verdict on one state: true, false or skip
-//	firstBad, binarySearch, lastChange or listChanges: choose the states to judge
+//   - A route visits the states from A to B, and knows which of them are unreadable.
+//   - A judge gives a verdict on one state: true, false or skip. It evaluates the condition, or
+//     runs a command.
+//   - The search chooses the states to judge. It is firstBad, binarySearch, lastChange or
+//     listChanges.
 //
 // A scan reads every tick, and evaluates only what the tick changed. A binary search loads a few
 // states, and assumes that the condition stays true once it holds.
@@ -174,12 +176,13 @@ A higher status than 127, or a signal, ends the search with an error.
 
 // A bisectCmd searches a sequence of states for bad states. A state is bad if the condition holds
 // for it. As with git bisect, --run judges a state by running a command instead of a condition.
+// Each flag selects a function that finds the result:
 //
-//	         judges                        finds
-//	--scan   all, in turn (firstBad)       the first bad state after a good one
-//	--halve  few, by halves (binarySearch) the first bad state, if all later ones are bad
-//	--last   the last ones (lastChange)    the last state with another verdict than the one before
-//	--flips  all, in turn (listChanges)    all states with another verdict than the one before
+//	--scan    firstBad judges every state in order. It finds the first change from good to bad.
+//	--halve   binarySearch judges a few states. It finds the first bad state, if all later
+//	          states are bad.
+//	--last    lastChange judges the newest states. It finds the newest change of the verdict.
+//	--flips   listChanges judges every state in order. It finds every change of the verdict.
 //
 // Each judged state is loaded. In a scan, a condition evaluates only what each tick changed.
 type bisectCmd struct {
@@ -200,9 +203,9 @@ type bisectCmd struct {
 	// Verdicts by index of the state. A binary search stores all verdicts; a scan stores only
 	// skipped states.
 	verdicts map[int]probeDoc
-	// The first state that the last call of changes() did not skip.
+	// The oldest state that the latest call of changes() judged. Skipped states do not count.
 	oldest probeDoc
-	// The last state that the last call of changes() did not skip.
+	// The newest state that the latest call of changes() judged. Skipped states do not count.
 	newest probeDoc
 	// Only set in a scan in which the condition holds at the start and later does not. It then has
 	// the range in which the condition held.
@@ -211,8 +214,8 @@ type bisectCmd struct {
 }
 
 // A judge decides whether the state im is bad. The argument c is the tick that led to im, or nil.
-// If the previous call judged the state before this tick, the judge may evaluate only what the tick
-// changed. Otherwise it evaluates the whole state.
+// The judge may evaluate only what the tick changed, if the previous call judged the state before
+// the tick. Otherwise it evaluates the whole state.
 type judge func(im state, c *inspect.Commit) (verdict string, err error)
 
 // Verdicts on a state. The condition holds for a bad state.
@@ -291,13 +294,13 @@ func (b *bisectCmd) bisect(s *source) (err error) {
 	return cmp.Or(s.printReport(b.doc), b.unread)
 }
 
-// setJudge sets b.judge. It compiles the condition for the parameter im, the last state, which most
-// likely has all components. The caller must call the returned function, which removes temporary
-// files.
+// setJudge sets b.judge. The parameter im is the newest state, which most likely has all
+// components. setJudge compiles the condition for im. The caller must call the returned function,
+// which removes temporary files. The flags select the judge:
 //
-//	--run             the command, see commandJudge
-//	--entity          a condition on the entity; false while the entity is not alive
-//	neither of these  a condition on the whole world
+//	--run          runs the command, see commandJudge
+//	--entity       evaluates a condition on the entity; false while the entity is dead
+//	neither flag   evaluates a condition on the whole world
 //
 // The judge compiles the condition again if the components of a state differ, which can fail.
 func (b *bisectCmd) setJudge(im state) (end func(), err error) {
@@ -431,8 +434,9 @@ func (b *bisectCmd) narrow(lo, hi int) (int, error) {
 	return 0, fail(exitProblem, "", "%s: the tick is one of records %d to %d; all but the last of them cannot be judged", b.path, b.states[first], b.states[hi])
 }
 
-// middle returns the state nearest to the middle between lo and hi that was not skipped. On a tie,
-// it returns the earlier one. It returns false if all states between lo and hi were skipped.
+// middle returns the state nearest to the middle between lo and hi, among the states that can be
+// judged. On a tie, it returns the earlier state. It returns false if all states between lo and hi
+// were skipped.
 func (b *bisectCmd) middle(lo, hi int) (int, bool) {
 	mid := lo + (hi-lo)/2
 	for d := 0; mid-d > lo || mid+d < hi; d++ {
@@ -445,10 +449,11 @@ func (b *bisectCmd) middle(lo, hi int) (int, bool) {
 	return 0, false
 }
 
-// changes judges the states first to last, in order. It visits each state whose verdict differs
-// from that of the judged state before it. Skipped states are ignored. changes also sets b.oldest
-// and b.newest to the first and the last judged state. If no state was judged, the verdict of both
-// is skip.
+// changes judges the states first to last, in order. It visits a state if the verdict differs from
+// the verdict on the previous judged state. Skipped states are ignored.
+//
+// changes also sets b.oldest and b.newest to the oldest and the newest judged state. If no state
+// was judged, both get the verdict skip.
 func (b *bisectCmd) changes(first, last int, visit func(flipDoc) error) error {
 	b.oldest, b.newest = probeDoc{Verdict: skip}, probeDoc{Verdict: skip}
 	return b.each(first, last, func(i int, im *inspect.Image, c *inspect.Commit) error {
@@ -491,14 +496,12 @@ func (b *bisectCmd) firstBad(last int) (at flipDoc, err error) {
 	return at, b.missing("", "%s", b.unchanged())
 }
 
-// lastChange finds the last change. It searches backward in blocks, and doubles the size of each
-// block. So it finds a recent change quickly.
+// lastChange finds the newest change. It searches backward in blocks, and each block is twice as
+// long as the block before it. So it finds a recent change quickly. Within a block, it judges the
+// states forward.
 //
-//	states    ·········|················|········| last
-//	blocks         3.        2.             1.          judged forward, newest block first
-//
-// Each block ends with the first judged state of the next newer block. So a change between two
-// blocks is found too.
+// Two blocks share one state: the first judged state of the newer block is the end of the older
+// block. So a change between two blocks is found too.
 func (b *bisectCmd) lastChange(last int) (at flipDoc, err error) {
 	for size := backwardBlock; ; size *= 2 {
 		first, changed := max(0, last-size), false

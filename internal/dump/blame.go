@@ -16,12 +16,13 @@ import (
 
 // The command blame finds, for each field of an entity, the tick that last changed the field. The
 // journal records which rows a tick wrote, but not which fields. So blame reads the history
-// backward and compares the values before and after each write.
+// backward and compares the values before and after each write:
 //
-//	newest state    setComponents: a writerDoc for each component and each field, all unknown
-//	events          addEvent: each event, newest first, fills in unknown writers
-//	each snapshot   addOldest: ends the search if all writers are known
-//	oldest state    unknown writers become "at or before" this state
+//   - For the newest state, setComponents lists the components and fields. All writers are
+//     unknown.
+//   - For each event, newest first, addEvent fills in unknown writers.
+//   - At each snapshot, addOldest ends the search if all writers are known.
+//   - At the oldest state, unknown writers become "at or before" this state.
 //
 // A tick may write a row without changing a field. So the last write of a component can be newer
 // than the last change of each field.
@@ -208,7 +209,7 @@ func (w *writerDoc) notSince(s *inspect.EntityState) bool {
 	return w.Exact
 }
 
-// errNoStretch reports that TraceBack yielded no Stretch, which never occurs.
+// TraceBack always yields a Stretch, so errNoStretch never occurs.
 var errNoStretch = errors.New("no state to begin with")
 
 // search reads the journal backward from record seq until all writers are known. It also stops at
@@ -259,12 +260,15 @@ func (b *writerSearch) setComponents(last *inspect.EntityState) {
 }
 
 // addEvent fills in the writers that follow from event e. Events come newest first, so the first
-// event for a field is the last change of the field.
+// event for a field is the newest change of the field. Each kind of event sets the writer of the
+// component, and the writers of some fields:
 //
-//	written    sets the writer of the component; no field changed
-//	set        sets the writers of the fields that differ
-//	converted  the same, also for fields that the conversion added
-//	added      sets all writers that are still unknown; older events are then ignored
+//	written     no fields
+//	set         the fields that differ
+//	converted   the fields that differ, and the fields that the conversion added
+//	added       all fields; older events are then ignored
+//
+// A writer that is already known stays.
 func (b *writerSearch) addEvent(e *inspect.TraceEvent) {
 	d := b.components[e.Number]
 	if d == nil || d.begun {

@@ -13,10 +13,14 @@ import (
 )
 
 // The journal stores the parent of each record. This file computes the branches from the parents. A
-// branch is named after its last record, which is a tip: a record without children.
+// branch is named after its last record, which is a tip: a record without children. In this
+// drawing, lines lead from parents to children:
 //
-//	1 ── 2 ── 3 ── 6 ── 7      tip:2, the head, has 1, 2, 3, 6 and 7
-//	           └── 4 ── 5      tip:1 has 4 and 5; its parent is 3
+//	1 ── 2 ── 3 ── 6 ── 7
+//	          └─── 4 ── 5
+//
+// The branch tip:2 leads to the head, record 7. It has the records 1, 2, 3, 6 and 7. The branch
+// tip:1 has the records 4 and 5, and its parent is record 3.
 
 // branchesDoc is what branches --json prints.
 type branchesDoc struct {

@@ -108,11 +108,9 @@ func buildOpenStore(dir string) (closeIt func() error, err error) {
 	return func() error { return store.Close(ctx) }, nil
 }
 
-// buildConverted creates a store that two programs wrote. In the first program, Health has
-// an int16 and no maximum. In the second program, Health has an int64 and a maximum:
-//
-//	record   1  2 | 3
-//	Health   int16| struct
+// buildConverted creates a store of three records, which two programs wrote. The first program
+// wrote two records, with an int16 in Health. The second program wrote the third record, with an
+// int64 and a maximum in Health.
 func buildConverted(dir string) error {
 	type before struct{ Now int16 }
 	type after struct {

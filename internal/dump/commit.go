@@ -15,11 +15,14 @@ import (
 )
 
 // This file describes a record of the journal for all commands that list ticks, such as log, tail
-// and stats.
+// and stats. A record has two parts:
 //
-//	inspect.Commit   rows by component: their number before and after, and the rows written
-//	inspect.Op       the recorded calls: create, destroy, add, remove, clear; not set
-//	recordDoc        both, counted by component
+//   - An [inspect.Commit] has the number of rows of each component before and after the tick, and
+//     the rows that the tick wrote.
+//   - An [inspect.Op] is a recorded call: create, destroy, add, remove or clear. Setting a value
+//     is not recorded as a call.
+//
+// A recordDoc counts both by component.
 
 // A recordDoc is a record of the journal: a committed tick.
 type recordDoc struct {

@@ -18,9 +18,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Shell completion of a command line.
-//
-//	ecsdump show D 12v3.Po<TAB> ──▶ ecsdump __complete show D 12v3.Po ──▶ 12v3.Position
+// This file completes a command line in a shell. When the user types "show D 12v3.Po" and a tab,
+// the shell runs "ecsdump __complete show D 12v3.Po". The program prints the completed word,
+// 12v3.Position.
 //
 // After an error, completion prints nothing, because the user is still typing.
 

@@ -11,14 +11,14 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// This file shortens long documents for agents, which pay for each word.
+// This file shortens long documents for agents, which pay for each word. The functions value, list,
+// object and text copy a printed document token by token. Two functions record what is missing:
 //
-//	document, as printed ──▶ value, list, object, text: copied, token by token
-//	                     ──▶ addLeftOut: what the cutter left out, by path in the document
-//	                     ──▶ addLimits: what the limit of the command left out
-//	                     ──▶ left_out, the last member: sentences, and how to get the rest
+//   - addLeftOut records what the cutter left out, by path in the document.
+//   - addLimits records what the limit of the command left out.
 //
-// The result is a valid document of the same shape.
+// The member left_out at the end of the document says in sentences what is missing, and how to get
+// the rest. The result is a valid document of the same shape.
 
 // leftOutMember is the member of a document that lists what was left out.
 const leftOutMember = "left_out"

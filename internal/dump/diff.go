@@ -12,12 +12,12 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The command diff compares two states of one store or of two stores.
+// The command diff compares two states of one store or of two stores, in four steps:
 //
-//	arguments ──▶ diffEnds: two points, or a second store
-//	          ──▶ diverge, with --first: moves the points to the first tick that differs
-//	          ──▶ DiffTo, by package inspect ──▶ filter ──▶ document: counts and differences
-//	          ──▶ JSON or lines
+//   - diffEnds parses the arguments: two points, or a second store.
+//   - With --first, diverge() moves the points to the first tick that differs.
+//   - Package inspect compares the states.
+//   - The differences are filtered, counted, and printed as JSON or lines.
 //
 // As in diff(1), the exit status is 1 if the states differ. Counts include the differences that a
 // limit leaves out.

@@ -327,12 +327,13 @@ func (a *assignment) badValue(e ecs.Entity, v query.Answer, err error) error {
 }
 
 // patch returns v as JSON for the whole component, with the enclosing fields. The layout of the
-// component then checks the value against the field's type.
+// component then checks the value against the field's type. Each row has an assignment, its JSON
+// and a rule:
 //
-//	'Position.X = 3'          {"X":3}              enclosing fields are added inside out
-//	'State = "Idle"'          2                    the name of a constant becomes its number
-//	'Name = "\xff"'           {"base64":"/w=="}    a string that is not UTF-8
-//	'Next = 5', a pointer     [5]                  a null value becomes null
+//	'Position.X = 3'      {"X":3}             enclosing fields are added
+//	'State = "Idle"'      2                   a name of a constant becomes a number
+//	'Name = "\xff"'       {"base64":"/w=="}   a string that is invalid UTF-8 is in base64
+//	'Next = 5'            [5]                 a pointer is in brackets; a null value becomes null
 func (a *assignment) patch(v query.Answer) []byte {
 	patch, _ := json.Marshal(v) // An answer can always be marshalled.
 	if text, ok := v.Text(); ok {

@@ -18,14 +18,14 @@ import (
 )
 
 // This file exports components as tables. Each component becomes a table of simple columns. An
-// export format, such as Parquet, writes the table in batches, column by column.
+// export format, such as Parquet, writes the table in batches, column by column. A batch has up to
+// 4096 rows:
 //
-//	value of a component ──▶ cellsOf: its fields ──▶ Cells.add: one or two cells for each field
-//	4096 rows, or a span ──▶ Rows ──▶ Table.Write of the export format
-//
-//	entity       two columns: index and generation
-//	constant     its name
-//	slice, map   JSON
+//   - cellsOf splits the value of a component into fields.
+//   - Cells.add makes one or two cells for each field. An entity has two: its index and its
+//     generation. A constant is its name, and a slice or map is JSON.
+//   - Rows collects the cells of a batch.
+//   - Table.Write of the export format writes the batch.
 //
 // The export formats are in another module, because their libraries are large: see format.go.
 

@@ -15,13 +15,12 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Every error becomes a failure: an exit status, a message, and the next command to try.
+// Every error becomes a failure: an exit status, a message, and the next command to try. For an
+// error of package inspect, classify or classifyOpen chooses the failure by the errors that it
+// wraps. For a wrong command line, misused suggests the help of the command.
 //
-//	error of package inspect ──▶ classify or classifyOpen: by the errors that it wraps
-//	wrong command line       ──▶ misused: suggests the help of the command
-//	failure                  ──▶ report: lines on standard error, or with --json one line of JSON
-//
-// Programs read exit statuses, so a status has the same meaning for every command.
+// The function report prints a failure on standard error: as lines, or with --json as one line of
+// JSON. Programs read exit statuses, so a status has the same meaning for every command.
 
 // The size of every complete save is a multiple of pageSize.
 const pageSize = 4 << 10

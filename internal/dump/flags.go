@@ -18,7 +18,8 @@ import (
 
 // This file declares flags and describes their values, for help, errors, completion and agents.
 //
-//	--limit=x ──▶ pflag ──▶ value.Set ──▶ errTakes ──▶ wrongFlag: "--limit takes a whole …"
+// For --limit=x, package pflag calls Set of the flag's value, which returns an error. wrongFlag
+// turns this error into a sentence that begins with "--limit takes a whole".
 
 // flags are the flags of a command.
 type flags struct {

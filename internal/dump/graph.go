@@ -73,11 +73,12 @@ func parentsAmong(entries []journal.Entry, log *journal.Log) []uint64 {
 }
 
 // A branchDrawer draws records one by one. The last child of a record takes over the column of the
-// record. Other children get new columns.
+// record. Other children get new columns. For example, record 3 has the children 4 and 6:
 //
-//	draw(3)   columns [3]
-//	draw(4)   columns [3 4]      3 has another child: a new column, and a fork before it
-//	draw(6)   columns [6 4]      the last child takes over the column of 3
+//   - draw(3) puts record 3 into the first column.
+//   - draw(4) puts record 4 into a second column, after a fork, because record 3 has another
+//     child.
+//   - draw(6) puts record 6 into the column of record 3.
 type branchDrawer struct {
 	parents  []uint64
 	children map[uint64]int // Number of children that are not drawn yet.

@@ -15,11 +15,9 @@ import (
 )
 
 // The command history prints the events of one entity as they are read. For a field, it prints the
-// events of the component that changed the field.
-//
-//	inspect.Trace ──▶ wants ──▶ newest ──▶ a row, or an element of the JSON list
-//	                    │       only with --limit
-//	                    └─────▶ seriesSet.note, which collects the charts below the rows
+// events of the component that changed the field. inspect.Trace finds the events, and wants()
+// selects the events to print. With --limit, newest() then keeps only the newest events. Also,
+// seriesSet.note collects the charts that follow the events.
 
 // historyDoc is what history --json prints.
 type historyDoc struct {

@@ -16,12 +16,13 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The command log lists records of the journal.
+// The command log lists records of the journal, in four steps:
 //
-//	A..B ──▶ recordsIn: the records of the range, on all branches
-//	     ──▶ applyLimit: the newest records that pass the filter, at most --limit
-//	     ──▶ ticks: oldest or newest first, each read by a logReader and described as a recordDoc
-//	     ──▶ a row with lines below it, or an element of the JSON list
+//   - recordsIn finds the records of the range, on all branches.
+//   - applyLimit keeps the newest records that pass the filter, at most --limit.
+//   - ticks() reads each record with a logReader, oldest or newest first, and describes it as a
+//     recordDoc.
+//   - Each recordDoc is printed as a row with lines below it, or as an element of the JSON list.
 //
 // With a filter, each printed tick is read twice: by applyLimit, and for the list.
 
@@ -58,12 +59,15 @@ set one. Add --component Position to match only changes of Position.`,
 	},
 }
 
-// A logCmd has the flags that select and describe ticks. Reading a tick has three steps of growing
-// cost. A later step is skipped if an earlier one excludes the tick.
+// A logCmd has the flags that select and describe ticks. A tick is read in three steps, and each
+// step costs more than the step before it. The steps find out:
 //
-//	record        which components changed          mayMatch
-//	operations    what was added and removed
-//	two states    which values were set             values, if --patch or the filter needs them
+//	1   which components changed, from the record (mayMatch)
+//	2   what was added and removed, from the operations
+//	3   which values were set, from the states before and after the tick (values)
+//
+// Step 1 or 2 may exclude the tick, and the next steps are then skipped. Step 3 runs only for
+// --patch, or if the filter needs the values.
 type logCmd struct {
 	*source
 	limit                          limit
@@ -373,12 +377,9 @@ func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 
 // values returns the rows that the tick c changed, grouped by component. Removed rows come first.
 //
-// A tick lacks the old values of rows, and the entities of removed rows. So values reads the old
-// rows from the state before the tick:
-//
-//	state before c     touched rows ──▶ oldRows, copied by entity
-//	   │ seek(c.Seq)
-//	state after c      touched rows ──▶ changes: compares both by entity
+// A tick lacks the old values of rows, and the entities of removed rows. So values first copies the
+// changed rows from the state before the tick. It then moves the cursor to the state after the
+// tick, and compares the rows of both states by entity.
 //
 // A component that the tick registers has no old rows.
 func (r *logReader) values(c *inspect.Commit, d *recordDoc) (docs []rowDoc, err error) {

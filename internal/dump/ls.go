@@ -58,12 +58,13 @@ loading it.
 // items, the whole state is loaded first. Reading must not fail once output was printed.
 const loadLimit = 1 << 14
 
-// loadedWalk returns a walk that visits the result of f for each entity. The walk does not fail on
-// unreadable pages:
+// loadedWalk returns a walk that visits the result of f for each entity. The walk never fails on an
+// unreadable page. There are three cases:
 //
-//	state in memory           the walk calls f for each entity
-//	at most loadLimit         loadedWalk calls f for all entities before it returns
-//	more entities             an error that makes View.Read load the state and call again
+//   - If the state is in memory, the walk calls f for each entity.
+//   - For at most loadLimit entities, loadedWalk calls f for all entities before it returns.
+//   - For more entities, loadedWalk returns the error of [inspect.State.NeedWhole]. View.Read then
+//     loads the state, and calls its function again.
 func loadedWalk[T any](st *inspect.State, entities []ecs.Entity, f func(e ecs.Entity) (T, error)) (walk[T], error) {
 	n := len(entities)
 	if st.Whole() {

@@ -18,11 +18,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The command mcp serves an agent. It runs other commands in the same process.
-//
-//	client ⇄ standard input and output: messages of the protocol
-//	a message that calls a tool ──▶ answer: a command line, run by a separate app
-//	viewPool: views of the stores, which stay open between calls
+// The command mcp serves an agent. It runs other commands in the same process. The messages of the
+// protocol come from standard input and go to standard output. When a message calls a tool,
+// answer() runs the command line in a separate app. A viewPool keeps the views of the stores open
+// between calls.
 //
 // At most maxParallel calls run in parallel. The output of a command goes to memory, because
 // standard output is the connection to the client.
@@ -62,10 +61,9 @@ client.`,
 // memory.
 const maxParallel = 2
 
-// An agentServer serves the tool calls of an agent. For each call, it runs a command and captures
-// the output:
-//
-//	arguments (JSON) ──▶ command line ──▶ execute ──▶ document ──▶ cut ──▶ answer
+// An agentServer serves the tool calls of an agent. For each call, it converts the JSON arguments
+// to a command line and runs the command. It captures the printed document, shortens it, and
+// returns it as the answer.
 //
 // An answer has the document of --json, as text and as a structure. Damage and other failures
 // follow as text.
@@ -227,8 +225,8 @@ func (s *agentServer) runTool(ctx context.Context, t *tool, arguments []byte) (d
 // A viewPool keeps views of stores open between calls. Only one call at a time uses a view. The
 // pool opens only stores on the command line, because an agent must not read other files.
 //
-//	lend      an idle view, refreshed; otherwise a new one
-//	back      makes the view idle again, or closes it
+// lend returns an idle view after a refresh. If no view is idle, lend opens a new view. The
+// function back makes the view idle again, or closes it.
 //
 // The mutex is also locked while a store is opened, because openers must not run in parallel.
 type viewPool struct {

@@ -12,11 +12,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The command plot draws charts of expressions over the ticks.
-//
-//	route.each ──▶ points: expressions follow every tick; every Nth state is evaluated
-//	           ──▶ addPoint: appends the values of each evaluated state to the lines
-//	           ──▶ print: a chart of each line, and a table with the extremes
+// The command plot draws charts of expressions over the ticks. points() updates the expressions at
+// every tick, and evaluates every Nth state. addPoint appends the values of each evaluated state to
+// the lines. print() draws a chart of each line, and a table with the extremes.
 //
 // An unreadable state leaves a gap in each line.
 

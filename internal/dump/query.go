@@ -14,13 +14,13 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The command query prints a table of expressions, in one of two modes:
+// The command query prints a table of expressions, in one of two modes. In both modes, a selection
+// is compiled to a choice of entities.
 //
-//	rows      selection ──▶ choice ──▶ part: entities to print ──▶ their columns, looked up
-//	totals    selection ──▶ choice ──▶ group: adds each entity to its group ──▶ sorted groups
-//
-// In the first mode, columns are computed only for the printed entities. In the second mode, --sort
-// orders the groups.
+//   - Without totals, a part of the choice is printed, with a row for each entity. Columns are
+//     computed only for the printed entities.
+//   - With totals, each entity of the choice is added to its group, and each group has a row. The
+//     flag --sort orders the groups.
 
 // queryDoc is what query --json prints.
 type queryDoc struct {
@@ -289,9 +289,7 @@ type group struct {
 }
 
 // A grouping has the groups of a query. It adds the values of each entity to the totals of the
-// entity's group.
-//
-//	answers of an entity ──▶ groupOf: byKey, or byName ──▶ totals of the group
+// entity's group. groupOf finds the group by its key or by its name.
 //
 // Several goroutines evaluate the entities. One goroutine adds the results in index order, so
 // floating-point sums are reproducible.

@@ -12,15 +12,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Commands over time visit a sequence of states, and skip damaged ones.
-//
-//	A..B or --at ──▶ statePath: the records from A to B, each the child of the one before
-//	statePath ──▶ route: which of these states can be reached, and a cursor
-//	route.each ──▶ replayFrom: loads a state and replays the ticks after it, up to the next damage
+// Commands over time visit a sequence of states, and skip damaged ones. A statePath has the records
+// from A to B, in which each record is the child of the previous record. A route also says which of
+// the states can be reached, and has a cursor. route.each calls replayFrom, which loads a state and
+// replays the ticks after it, up to the next damage:
 //
 //	snapshot              damage          snapshot
-//	   0 ── 1 ── 2 ── 3 ──  ×  ── 5 ── 6 ── 7 ── 8
-//	   [     replayFrom    ] lost lost lost [replayFrom]
+//	   0 ── 1 ── 2 ── 3 ──  4  ── 5 ── 6 ── 7 ── 8
+//	   └── replayed ──┘     └── lost ──┘    replayed
 //
 // A damaged record hides all states up to the next snapshot. The walk continues at that snapshot,
 // and the damage is returned at the end.

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// This file hides the passwords and tokens in URLs. They are removed from the command line first,
-// and added again only to open the URL. So no output contains one.
-//
-//	nats://user:password@host/world ──▶ take ──▶ nats://host/world ──▶ findFiles: the whole URL
+// This file hides the passwords and tokens in URLs. take() removes them from the command line
+// first. findFiles adds them again, but only to open the URL. So they never appear in the output.
+// For example, nats://user:password@host/world is printed as nats://host/world.
 
 // secrets maps a URL without its secret to the secret: "name:password", a token, or "" for none.
 type secrets map[string]string

@@ -29,15 +29,15 @@ nothing is false. To include entities without Health, write not (Health > 3), or
 
 The syntax is that of expr-lang.org.`
 
-// A selection says which entities a command prints, and in what order:
+// A selection says which entities a command prints, and in what order. It has the flags as text. A
+// choice has the flags compiled for a state. A part has the printed entities, which are those
+// within offset and limit, and their total.
 //
-//	selection   the flags, as text
-//	choice      the flags compiled for a state
-//	part        the printed entities: those within offset and limit, and their total
+// The flags determine which entities are read:
 //
-//	offset, limit, no filter   entities before the offset are skipped without being read
+//	offset, limit, no filter   entities before the offset are skipped without a read
 //	filters                    entities are checked until the part is full
-//	--sort                     all entities are evaluated, sorted, and then cut
+//	--sort                     all entities are evaluated and sorted, and then a part is taken
 type selection struct {
 	with, without []string
 	where         []string // All of these conditions must hold.

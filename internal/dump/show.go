@@ -16,10 +16,10 @@ import (
 
 // The command show prints an entity in four parts:
 //
-//	components         read from the nearest snapshot and the ticks after it         findWriters
-//	their writers      read from older ticks, backward, up to showBytes              findWriters
-//	referrers          all values of components that can contain entities            referrers
-//	dead references    the registry, if a field contains an entity                   markDangling
+//	components        from the nearest snapshot and the ticks after it (findWriters)
+//	their writers     from older ticks, read backward up to showBytes (findWriters)
+//	referrers         from all components that can contain entities (referrers)
+//	dead references   from the registry, if a field contains an entity (markDangling)
 //
 // --brief prints only the first part. --resources prints all resources of a state.
 

@@ -16,12 +16,12 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file opens the store on the command line and loads its states:
+// This file opens the store on the command line, as a source, and reads its states in three ways.
+// In each way, a point such as --at is first resolved to a record.
 //
-//	path   ──▶ view: opened, or lent    ──▶ source, until the command ends
-//	--at   ──▶ Resolve: a record        ──▶ state: a whole image in memory
-//	                                    ──▶ readState: reads parts of a snapshot, page by page
-//	entity ──▶ Peek: one entity, from a snapshot and the ticks after it
+//   - The whole state is loaded as an image in memory.
+//   - readState reads parts of a snapshot, page by page.
+//   - Peek reads one entity, from a snapshot and the ticks after it.
 
 // A source is the store or save that a command reads.
 type source struct {
@@ -154,14 +154,14 @@ func (s *source) latest() uint64 {
 }
 
 // rewoundFrom returns the oldest record for which the journal shows whether it was rewound. This is
-// the last known record on the path back from the head.
+// the oldest known record on the path back from the head.
 //
-//	path back from the head:  9 → 8 → 5 → 4 → ×      4 is the oldest known record
-//	known to be rewound:      6 and 7, which are above 4 and not on the path
-//	unknown:                  1, 2 and 3
+// For example, the path back from head 9 leads over the records 8, 5 and 4, and the parent of
+// record 4 is lost. Then rewoundFrom returns 4. Records 6 and 7 were rewound, because they are
+// after record 4 and outside of the path. For records 1, 2 and 3 this is unknown.
 //
-// The result is 0 if the status of all records is known, and the highest number if it is unknown
-// for all of them.
+// The result is 0 if the status of all records is known. It is the highest number if the status of
+// all records is unknown.
 func (s *source) rewoundFrom() uint64 {
 	log := s.Log()
 	head := log.Head

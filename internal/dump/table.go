@@ -14,10 +14,9 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// This file turns a command line into an exit status:
-//
-//	os.Args ──▶ secrets removed ──▶ cobra: command, flags, args ──▶ action ──▶ failure or nil
-//	        Main, run               root, begin, app.cobra      command.run    execute, report
+// This file turns a command line into an exit status. Main and run remove the secrets from the
+// arguments. Package cobra finds the command and parses its flags. Then command.run returns an
+// action, which returns a failure or nil. Finally, execute and report print the failure.
 
 // commands lists all commands, in alphabetical order.
 var commands = []*command{

@@ -12,13 +12,11 @@ import (
 )
 
 // The command tail prints the newest ticks and, with --follow, the ticks that programs commit
-// later.
+// later. newest() finds the newest records, and visitTicks prints them. With --follow, visitTicks
+// then repeats two steps until the call ends:
 //
-//	newest ──▶ visitTicks: prints the entries
-//	             │  ▲
-//	        wait │  │ visitNew: visits new entries; reports rewinds, openings and closings
-//	             ▼  │
-//	          Refresh: reads the new part of the journal
+//   - It waits, and Refresh reads the new part of the journal.
+//   - visitNew visits new records. It also reports rewinds, openings and closings.
 //
 // Tail polls the store. If a program commits, rewinds and commits again between two polls, tail
 // reports only the last result.
@@ -269,12 +267,12 @@ func (t *tailCmd) newRecords() []journal.Entry {
 // isPruned reports whether err says that a record was pruned before tail read it.
 func (t *tailCmd) isPruned(err error) bool { return t.follow && errors.Is(err, persist.ErrNotFound) }
 
-// undone returns the number of ancestors of the head that are not ancestors of record seq: the
-// rewound records.
+// undone returns the number of rewound records: ancestors of the head that are not ancestors of
+// record seq. In this example, lines lead from parents to children. The head is record 9, and
+// undone(6) is 3, for the records 7, 8 and 9:
 //
-//	head 9 ── 8 ── 7 ──┐
-//	                   5 ── 4     undone(6) is 3: records 9, 8 and 7
-//	   new 6 ──────────┘
+//	4 ── 5 ── 7 ── 8 ── 9
+//	     └─── 6
 //
 // A parent has a lower seq than its child. So undone replaces the higher of the two numbers by its
 // parent, until they are equal. A pruned record ends the search.

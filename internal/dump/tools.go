@@ -21,9 +21,10 @@ import (
 // The tools for agents are derived from the table of commands, their flags, and the types of their
 // documents:
 //
-//	command.doc              ──▶ description, without paragraphs on flags that are hidden
-//	flags, takes             ──▶ input: a JSON Schema; the members of a call ──▶ arguments
-//	types of documents       ──▶ output: a JSON Schema, see docschema.go
+//   - command.doc becomes the description of a tool. Paragraphs on hidden flags are left out.
+//   - The flags and arguments become a JSON Schema of the input. The members of a call become a
+//     command line.
+//   - The types of the documents become a JSON Schema of the output, see docschema.go.
 //
 // Commands and flags that write files or run programs are hidden from agents.
 

@@ -13,10 +13,11 @@ import (
 )
 
 // The command tree draws the entities below an entity. A field of a component refers from each
-// entity to the entity above it. Package inspect finds the nodes in drawing order.
+// entity to the entity above it. treeField finds the field from --by. Package inspect finds the
+// nodes in drawing order, each before its sources, and the entities without a root.
 //
-//	--by ──▶ treeField: the field   ──▶ Tree: nodes, each before its sources; rootless ones
-//	     ──▶ --depth, --limit       ──▶ rails.prefix, nodeDoc.label: one line for each node
+// With --depth and --limit, some nodes are left out. rails.prefix and nodeDoc.label make one line
+// for each printed node.
 
 // treeDoc is what tree --json prints. The list of nodes is flat. The descendants of a node follow
 // the node and have a greater depth.
