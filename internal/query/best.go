@@ -15,12 +15,10 @@ import (
 // keys are ordered by index, and the key nil comes last. With a limit, a Best stores at most twice
 // Limit entities.
 //
-// Best converts a key to a code: a number with the same order as the keys. A code with its entity
-// takes 16 bytes. If the code is not exact, Best stores the key too. Texts, very large integers and
-// multiple keys have no exact code.
-//
-//	Add ──▶ the code is exact  ──▶ plain: runs of code and entity  ──┐
-//	    └▶ otherwise           ──▶ full: code, entity, keys        ──┴▶ trim, or merge into Sorted
+// Best converts a key to a code: a number with the same order as the keys. If the code is exact,
+// Best stores the code and the entity in the field plain, in 16 bytes. Otherwise it stores the
+// code, the entity and the keys in the field full. Texts, very large integers and multiple keys
+// have no exact code.
 type Best struct {
 	Desc  bool   // Descending order.
 	Limit int    // Number of entities to store; 0 means all entities.

@@ -10,7 +10,8 @@ import (
 )
 
 // A column is a component or resource that an expression reads. Its values have a Go type, derived
-// from the layout, so that package expr can check the fields:
+// from the layout, so that package expr can check the fields. Each row has a type of the layout and
+// its Go type:
 //
 //	signed integers, uint8 to uint32   int
 //	uint64                             uint64
@@ -21,9 +22,8 @@ import (
 //	arrays, slices                     slices
 //	tags                               bool: whether the entity has the tag
 //
-// A row becomes the value of a variable:
-//
-//	encoded row ──layout.Value──▶ setGo into value ──▶ env[key]; env[flag] says if there is a row
+// An encoded row is decoded into the field value, which is the variable env[key]. The variable
+// env[flag] says whether the entity has a value.
 type column struct {
 	name string
 	// key is the name of the variable with the value. flag is the name of a boolean variable:

@@ -16,10 +16,9 @@ import (
 // is slow, so simple expressions are compiled to closures, which read the bytes of rows. All other
 // expressions need the machine. Both ways return the same results.
 //
-//	Unit.HP < 10                                    the text
-//	has(Unit) && Unit.HP < 10                       guarded, the tree that is compiled
-//	joined("&&", row(Unit).has,                     as closures, made once
-//	       compared("<", int32 at offset 0 of row(Unit), 10))
+// For example, the expression Unit.HP < 10 first gets a guard: has(Unit) && Unit.HP < 10. A closure
+// then returns false for an entity without Unit. For other entities, it compares the int32 at
+// offset 0 of the row with 10.
 
 // A reading evaluates an expression directly, for one entity at a time. It looks up each row at
 // most once, and only if the expression needs the row.

@@ -1,17 +1,17 @@
 // Package query compiles and evaluates expressions about the entities of a world. An expression is
 // compiled for the layouts of the components, and evaluated for one entity after the other.
 //
-// The language is that of package expr. The passes of this package run between its stages:
+// The language is that of package expr. Package expr has a parser, a checker and a compiler. The
+// passes of this package run in between, in this order: prepare, parser, resolver, checker,
+// guarder, exactly, compiler. Each row has a file and what its pass does:
 //
-//	text ── prepare ──▶ parser ──▶ resolver ──▶ checker ──▶ guarder ──▶ exactly ──▶ compiler
-//
-//	prepare    hides text that the parser would reject           names.go
-//	resolver   finds components and fields by their layouts,     names.go
-//	           numbers that have names,                          numbers.go
-//	           components of other entities,                     refer.go
-//	           and turns any(…) and the like into loops          aggregate.go
-//	guarder    makes conditions on missing components false      guard.go
-//	exactly    compares uint64 and nil values exactly            exact.go
+//	names.go       prepare hides text that the parser would reject.
+//	names.go       The resolver finds components and fields by their layouts.
+//	numbers.go     The resolver finds numbers that have names.
+//	refer.go       The resolver finds components of other entities.
+//	aggregate.go   The resolver turns aggregates such as any(…) into loops.
+//	guard.go       The guarder makes conditions on missing components false.
+//	exact.go       exactly compares uint64 and nil values exactly.
 //
 // A [column] loads the value of a component into a variable of the program. The result of the
 // program is an [Answer].
@@ -63,10 +63,11 @@ const (
 )
 
 // An Expr is an expression about an entity, or about a world. It is compiled for the layouts of a
-// state. It is evaluated in one of two ways, which return the same:
+// state. It is evaluated in one of two ways, with the same result:
 //
-//	by the machine   columns ──load──▶ env ──▶ vm runs program     any expression
-//	directly         rows ──▶ direct, on the bytes of the row      simple ones, see direct.go
+//   - The virtual machine of package expr evaluates any expression. Columns load the values into
+//     variables first.
+//   - A simple expression is evaluated directly on the bytes of rows, see direct.go.
 //
 // Only one goroutine may evaluate an Expr.
 //

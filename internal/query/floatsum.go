@@ -8,11 +8,11 @@ import (
 // A floatSum is an exact sum of floats. The sum does not depend on the order of the floats, and an
 // added float can be removed again.
 //
-//	digits    | 0 | 1 | 2 | … |   in base 2^32; digit 0 counts units of the least float, 2^-1074
-//	a float   |   | · | · |       its 53 bits are in at most three digits
+// The sum is a number in base 2^32. The unit of digit 0 is the least float, 2^-1074. The 53 bits of
+// an added float are in at most three digits. Digits are signed and may exceed the base. carry()
+// runs before a digit exceeds 64 bits.
 //
-// Digits are signed and may exceed the base. carry() runs before a digit exceeds 64 bits. See
-// Radford Neal, "Fast exact summation using small and large superaccumulators" (2015).
+// See Radford Neal, "Fast exact summation using small and large superaccumulators" (2015).
 type floatSum struct {
 	digits [68]int64
 	since  int // Number of floats added since the last carry.

@@ -10,13 +10,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// An aggregate can follow a world from tick to tick. It caches the answer for each entity, and
-// evaluates only the entities that a tick changed:
-//
-//	tick ──change──▶ again: indices that the tick may have changed
-//	                   │ take: removes the old answer from tally
-//	                   └ ask:  adds the new answer
-//	tally ──result──▶ the result
+// An aggregate can follow a world from tick to tick. It caches the answer for each entity. Method
+// change() collects the entities that a tick may have changed. For each of them, the aggregate
+// removes the old answer from its tally, evaluates the entity again, and adds the new answer. The
+// tally then has the result.
 
 // A dependence lists the inputs of an answer, in addition to the rows of the entity.
 type dependence struct {

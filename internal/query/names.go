@@ -23,14 +23,13 @@ import (
 // replaces the name of each component by an internal name, because the name may contain a dot or be
 // the name of a function.
 //
-// An expression on the world changes as follows, with a tag named Tag. The digits 1 to 4 stand for
-// the bytes with these values:
+// For example, any(Position.X > 3 && Tag) changes in three steps. Tag is a tag, and the digits 1 to
+// 4 stand for the bytes with these values:
 //
-//	any(Position.X > 3 && Tag)           the text
-//	ǅny(Position.X > 3 && Tag)           prepared: the parser takes it for a call
-//	4a()                                 resolved: a call of aggregate a, whose argument is
-//	1Position.X > 3 && 2Tag              an expression of its own: a value and a flag
-//	2Position && 1Position.X > 3 && 2Tag     guarded
+//   - prepare replaces the first letter of "any" by a marker, so that the parser reads a call.
+//   - The resolver replaces the call by 4a(), a call of aggregate a. The argument is compiled as a
+//     separate expression: 1Position.X > 3 && 2Tag. Position is a value and Tag is a flag.
+//   - The guarder adds a guard to the argument: 2Position && 1Position.X > 3 && 2Tag.
 
 // Names of internal functions. No expression can contain them.
 const (

@@ -162,14 +162,11 @@ func (s *spread) percentile(p int) Answer {
 }
 
 // A variety counts distinct answers. Up to mostKept answers, the count is exact. Above that,
-// variety keeps only the hashes with the most leading zero bits, and estimates the count from their
-// number:
+// variety stores only the hashes with the most leading zero bits, and estimates the count from
+// their number.
 //
-//	hash    000… 001… 01…. 1…..    hashes, grouped by leading zero bits
-//	zeros     3    2    1    0     at most mostKept hashes have this many zero bits or more
-//
-// s.zeros is the least such number of zero bits. Hashes with fewer zero bits are dropped, unless
-// s.all is true.
+// s.zeros is the least number such that at most mostKept hashes have s.zeros leading zero bits or
+// more. Hashes with fewer zero bits are dropped, unless s.all is true.
 type variety struct {
 	hashes map[uint64]int // Number of answers with each hash.
 	zeros  int

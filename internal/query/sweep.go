@@ -146,12 +146,12 @@ func (f *Filter) Holds(at SweptEntity) (bool, error) {
 }
 
 // Sweep calls ask() for each entity. Each span of entities has one result, and ask() adds the
-// entity to this result, *found. Then Sweep calls take() for each span, in order, with the result
-// and the start index of the next span.
+// entity to this result, *found. Then Sweep calls take() for each span, with the result and the
+// start index of the next span.
 //
-//	asker 0: span 0 ask ask …   span 2 ask …          askers run concurrently, each with
-//	asker 1: span 1 ask ask ask …   span 3 ask …      its own copies of the expressions
-//	take:        0       1       2       3            one after the other, in order
+// Several goroutines call ask() concurrently, for different spans. Each goroutine has its own
+// copies of the expressions. The calls of take() come one after the other, in the order of the
+// spans.
 //
 // If ask() fails, Sweep still calls take() with the partial result of the span, and returns the
 // error.

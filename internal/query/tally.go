@@ -7,11 +7,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A tally combines the answers for all entities, and can remove each answer again.
-//
-//	any, none, all    counts of true and false
-//	min, max          a heap
-//	others            a total
+// A tally combines the answers for all entities, and can remove each answer again. For any, none
+// and all, it counts the true and the false answers. For min and max, it has a heap. For all other
+// aggregates, it has a total.
 type tally struct {
 	kind   string
 	truths [2]int // Numbers of false and of true answers.
@@ -97,11 +95,8 @@ func truth(a Answer) int {
 }
 
 // An extreme is the least or the greatest answer. It is a heap from which answers are removed late:
-// an outdated element stays until it is at the top.
-//
-//	answers   entity 1: 7   entity 2: 9   entity 3: 4
-//	heap      12 of entity 2   ── the answer is 9 now: popped
-//	          9 of entity 2    ── the greatest
+// an outdated element stays until it is at the top. An element is outdated if its entity now has
+// another answer.
 //
 // If most elements are outdated, the heap is rebuilt.
 type extreme struct {

@@ -8,10 +8,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file evaluates an expression on a world whose state is on disk. One sweep evaluates all
-// aggregates of the expression:
-//
-//	sweep ──▶ the argument of each aggregate ──▶ aggregateResults ──▶ the aggregates ──▶ x
+// This file evaluates an expression on a world whose state is on disk. One sweep evaluates the
+// arguments of all aggregates in the expression. Each aggregate then has an aggregateResult. The
+// expression is evaluated last, with these results.
 
 // An aggregateResult is the result of an aggregate during a sweep.
 type aggregateResult struct {
@@ -44,8 +43,8 @@ func World(ctx context.Context, st *inspect.State, what, text string, want Want)
 	if st.Whole() {
 		return x.Of(ecs.Vacant)
 	}
-	// Count reads the set of living entities, which only exists(…) needs. So call Count only when
-	// needed.
+	// Only exists(…) needs the set of living entities, which Count reads. So the first call of
+	// exists(…) calls Count.
 	x.Among(func(e ecs.Entity) bool { return st.Count(ctx) == nil && st.IsAlive(e) })
 	if len(x.aggregates) > 0 {
 		if err := x.gather(ctx, st); err != nil {

@@ -14,14 +14,15 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A comparison begins with ranges of rows that may differ. All other rows are equal and in the
-// same place in both states. Only rows in the ranges are then compared. The ranges come from three
-// places:
+// A comparison begins with ranges of rows that may differ. All other rows are equal and in the same
+// place in both states. The ranges come from one of three places:
 //
-//	columns in memory     pages whose bytes differ          differing
-//	columns in files      pages that differ, not shared     diffpages.go
-//	a tick                rows that it wrote                tickdiff.go
-//	                      └─▶ Diff.component, diffRegistries: rows joined by entity
+//	differing      for columns in memory: pages whose bytes differ
+//	diffpages.go   for columns in files: different pages that the files do not share
+//	tickdiff.go    for a tick: the rows that the tick wrote
+//
+// Diff.component and diffRegistries then compare only the rows in the ranges. They join the rows of
+// the two states by entity.
 
 // A Diff lists how a newer state differs from an older one. The rows in it share memory with the
 // two compared states.

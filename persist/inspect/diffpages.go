@@ -14,14 +14,12 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// A stateDiff compares two states. It reads a column into memory if ticks have changed it, or if
-// only one state has it. It compares other columns page by page: it skips pages that two snapshot
-// files share, and releases pages with equal bytes. To compare a row, both its entity and its value
-// are needed. So if one of the two pages differs, both stay in memory:
+// A stateDiff compares two states. It reads a column into memory if ticks have changed the column,
+// or if only one state has the column. It compares all other columns page by page. It skips pages
+// that two snapshot files share, and releases pages with equal bytes.
 //
-//	entities    | same | differ | same   |
-//	rows        | same | same   | differ |
-//	in memory          | both   | both   |
+// To compare a row, both its entity and its value are needed. So if either the page of entities or
+// the page of values differs, both pages stay in memory.
 //
 // In every [2] array, element 0 belongs to the older state and element 1 to the newer one.
 type stateDiff struct {

@@ -50,13 +50,15 @@ func diffRegistries(a, b registryRows, ranges []raw.Range) (d RegistryDiff) {
 	return d
 }
 
-// add adds the change of one index to the diff:
+// add adds the change of one index to the diff. An index is alive in a state if a living entity has
+// the index. There are five cases:
 //
-//	alive in both, same entity       moved to another registry row
-//	alive in both, another entity    one entity destroyed, one created
-//	alive only in the old state      destroyed
-//	alive only in the new state      created
-//	alive in neither                 free: its generation, row or retirement changed
+//   - The same entity is alive in both states: its registry row has changed.
+//   - Different entities are alive in the two states: one was destroyed, and one was created.
+//   - The index is alive only in the old state: the entity was destroyed.
+//   - The index is alive only in the new state: the entity was created.
+//   - The index is alive in neither state: it counts as free. Its generation, its row or its
+//     retirement has changed.
 func (d *RegistryDiff) add(o, n indexState) {
 	wasAlive, isAlive := o.status == aliveIndex, n.status == aliveIndex
 	switch {

@@ -12,13 +12,11 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// Two histories are compared step by step, at the ticks that both have:
+// Two histories are compared step by step, at the ticks that both histories have. For example,
+// histories of the ticks 1 to 5 and 2 to 6 are compared at the ticks 2 to 5.
 //
-//	old   1 ── 2 ── 3 ── 4 ── 5
-//	new        2 ── 3 ── 4 ── 5 ── 6        common: 2 to 5
-//
-// Equal states stay equal if both histories have the same payload for the next tick. This check is
-// cheap (sameTick). Otherwise the states are compared (sameState).
+// Equal states stay equal if both histories have the same payload for the next tick. sameTick does
+// this cheap check. Otherwise sameState compares the states.
 
 // A Divergence says where two histories begin to differ.
 type Divergence struct {

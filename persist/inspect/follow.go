@@ -17,12 +17,13 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// A follower holds the values of one entity in a state. It applies the row patches of the
-// following ticks, and reads only the data that concerns the entity:
+// A follower holds the values of one entity in a state. It applies the following ticks, and reads
+// only the data that concerns the entity:
 //
-//	tick      | registry patch      | patch of each component
-//	          |   row of the index? |   entity ranges: its row   value ranges: its value
-//	follower  | row, holder         | row, value
+//   - From the registry patch of a tick, it reads the registry row of the entity's index. It
+//     updates row and holder.
+//   - From the patch of each component, it reads whether the entity has a row, and the value in
+//     this row. It updates the row and the value.
 //
 // The follower of [ecs.Vacant], which is no entity, holds the resources of the world. Callers of
 // this package pass [ecs.None] or ecs.Vacant for the resources, and get ecs.None back.

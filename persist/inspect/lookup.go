@@ -7,9 +7,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// To look up an entity takes two steps. Each step reads a page on first use:
-//
-//	index ──page of sparse──▶ row ──page of values──▶ the row, encoded
+// To look up an entity takes two steps. A page of the sparse array gives the row of the entity's
+// index. A page of values then has the encoded row. Each page is read on first use.
 
 // Lookup returns a function that looks up the encoded value of c for a live entity. The function
 // also reports whether the entity has c. c must not be a resource. Several goroutines may call

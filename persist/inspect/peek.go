@@ -12,13 +12,13 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// The values of one entity are read without loading the state. In the snapshot, this reads a page
+// The values of one entity are read without loading the state. From the snapshot, this takes a page
 // or two per component and some pages of the registry:
 //
-//	sparse[index]  ──▶ row        a page of sparse, which may be missing
-//	dense[row]     == e?          the row may belong to another generation
-//	data[row]      ──▶ value
-//	registry       ──▶ alive?     searched, since it has no index
+//	sparse[index]   the row of the index; its page may be missing
+//	dense[row]      the entity in the row, which may have another generation of the index
+//	data[row]       the value
+//	registry        whether the entity is alive; it has no index, so it is searched
 //
 // A follower then applies the ticks after the snapshot.
 

@@ -47,13 +47,11 @@ type PlayerOptions struct {
 }
 
 // A Player plays back a recorded store in a world, tick by tick. Without a Step it applies the
-// recorded ticks: for a replay, a spectator or a tool. With a Step it runs the simulation again
-// on the inputs that [persist.Store.Input] journaled. It compares the world with the record after
-// each tick, and finds the first tick that differs:
+// recorded ticks: for a replay, a spectator or a tool. With a Step it runs the simulation again on
+// the inputs that [persist.Store.Input] journaled.
 //
-//	record   journal ──patches──▶ image    ─┐
-//	                 └─inputs──┐            ├─ same digests? else Diverged
-//	world                      Step, Commit ┘
+// After each tick, a Player with a Step applies the recorded tick to an image, and compares the
+// digests of the image and the world. [Player.Diverged] returns the first tick that differs.
 //
 // The player only reads the store. A program may have the store open at the same time.
 type Player struct {

@@ -23,11 +23,13 @@ var errWhole = errors.New("persist: the whole state is needed")
 
 // A State gives access to a state of the world, and reads it on demand:
 //
-//	sizes, layouts, digest   Outline, Digest, Indices: from the manifest, no pages
-//	single rows              Sparse, Holder, Row, Find: a page of an array; the last one is cached
-//	rows in any order        Lookup: pages of the column, all cached
-//	entities by index, with  IsAlive, [State.Sweep]: the registry, and pages of columns in the
-//	their values             order of indices, each read once and released after its last row
+//   - Outline, Digest and Indices return sizes, layouts and the digest. They read no pages.
+//   - Sparse, Holder, Row and Find return single rows. They read a page of an array, and cache
+//     only the latest page of each array.
+//   - Lookup returns rows in any order. It caches all pages of the column that it reads.
+//   - [State.Sweep] returns entities by index, with their values. It reads each page of the
+//     columns once, and releases it after its last row.
+//   - IsAlive uses the set of living entities, which Count loads.
 //
 // Some states are completely in memory, with the same methods. Methods must not be called
 // concurrently, except IsAlive and the function that Lookup returns.
@@ -329,8 +331,8 @@ type stateColumn struct {
 	// The fields below are unused if inMemory is set.
 	sparse, dense, data format.Array
 
-	// The fields below cache the last page of each array. rows: a page of the sparse array; empty
-	// if no index of this page has a row.
+	// The fields below cache one page of each array: the page that was read most recently. The
+	// field rows has a page of the sparse array. It is empty if no index of this page has a row.
 	rows []int32
 	// rowsPage is the number of the cached page plus one; 0 means that no page is cached. The same
 	// is true of entityPage and valuePage.

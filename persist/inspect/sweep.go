@@ -14,17 +14,17 @@ import (
 )
 
 // A sweep visits all live entities in the order of their indices. Several goroutines read their
-// values, and each page is read once:
+// values, and each page is read once. A [Span] has the entities of one page of the sparse array,
+// which is 4096 indices. Two methods use the pages of data:
 //
-//	sparse page i ──▶ Span i: entities [4096 i, 4096 (i+1))
-//	                   │ get: pages of data with their rows, read at the first use
-//	                   └ pass: marks these rows as passed; a page with no rows left is released
+//   - get() returns the rows of the span. It reads a page at the first use.
+//   - pass() marks these rows as passed. It releases each page whose rows are all passed.
 //
 // Rows of one page may belong to spans that are far apart, and spans end in any order. A page stays
 // in memory until all of its rows are passed.
 //
 // A sweep can begin in the middle. It does not visit the entities before its start. If too many
-// pages stay in memory, skip() marks the rows of these entities as passed.
+// pages stay in memory, skip() marks the rows of the earlier entities as passed.
 
 // A Span is a range of live entities, by index, in a [State.Sweep]. It gives access to their
 // values.

@@ -9,12 +9,10 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// The changes of a tick are found without comparing two whole states. The rows that a tick will
-// overwrite are copied before the tick, and compared after it:
-//
-//	tick           lists rows written, rows edited, rows removed or added at the end
-//	keepRows       copies these rows of the image, which the tick then changes in place
-//	diff           compares them; all other rows are equal and at the same place
+// The changes of a tick are found without comparing two whole states. A tick lists the rows that it
+// writes, edits, removes or adds. keepRows copies these rows of the image before the tick. The tick
+// then changes the image in place, and diff compares the new rows with the copies. All other rows
+// are equal and in the same place.
 //
 // The cost is that of the rows that the tick wrote. A row may be written with the same value, so
 // the rows must be compared.

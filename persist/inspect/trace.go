@@ -206,10 +206,9 @@ func oldestFollower(ctx context.Context, v *View, e ecs.Entity, seq uint64) (*fo
 
 // parts reports the values of the first state, and the events up to the given record. After damage
 // it continues at the next snapshot, and reports the values in that state. At the end it returns
-// the first damage.
+// the first damage. In this example, parts reports the events of the records 1, 2, 3 and 7:
 //
-//	snapshot ── 1 ── 2 ── 3 ── lost ── 5 ── snapshot ── 7 ── to
-//	           └─────────┘                             └───────┘
+//	snapshot ── 1 ── 2 ── 3 ── lost ── 5 ── snapshot ── 7
 func (t *trace) parts(ctx context.Context, to uint64) (damage error) {
 	for {
 		err := t.begin()
@@ -363,14 +362,18 @@ func (t *trace) compare(before *follower, tick *format.Tick, e journal.Entry) er
 	return t.err
 }
 
-// component reports what a tick did to component number n:
+// component reports what a tick did to component number n. The columns before and after say whether
+// the entity has the component. The column operations has the calls in the tick:
 //
-//	before   after   operations          event
-//	no       yes                         added
-//	yes      no                          removed
+//	before   after   operations          reported events
+//	no       yes     any                 added
+//	yes      no      any                 removed
 //	no       no      added and removed   added, removed
 //	yes      yes     removed and added   removed, added
-//	yes      yes                         set, moved or written, by value, row and last writer
+//	yes      yes     any other           set, moved or written
+//
+// In the last case, the event is set if the value differs, and moved if only the row differs. The
+// event is written if the tick wrote the same value into the same row.
 func (t *trace) component(before *follower, n int) {
 	was, is := before.has(n), t.has(n)
 	ops := t.ops.components[n]

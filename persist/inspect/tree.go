@@ -136,9 +136,8 @@ func (c *column) add(row int, value []byte) error {
 }
 
 // A relation links sources and targets. Its members are all entities that have the component, and
-// all targets. Links are indices into members:
-//
-//	members[target[i]] is the target of members[i]; its sources are sources[first[i]:first[i+1]]
+// all targets. Links are indices into members. The target of members[i] is members[target[i]]. The
+// sources of members[i] are the members with the indices sources[first[i]:first[i+1]].
 type relation struct {
 	members []member
 	// target[i] is -1 if members[i] has no target, or if its target is not alive.

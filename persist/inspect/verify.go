@@ -19,14 +19,16 @@ import (
 )
 
 // Verify checks each snapshot, and then each record of the journal. If all snapshots and records
-// are good, Verify also checks that replaying the records leads to the states of the snapshots (see
-// verifyreplay.go). A program may write and prune files meanwhile. If a damaged file was pruned,
-// the report has a note instead of the damage.
+// are good, Verify also replays the records and compares the states with the snapshots. A program
+// may write and prune files meanwhile. If a damaged file was pruned, the report has a note instead
+// of the damage. There are three steps:
 //
-//	verifyFiles     each snapshot: load it and check the state; if that fails, its checksums.
-//	                A save is not loaded, as nothing is replayed from it: verifySave
-//	verifyRecords   each payload: its checksum, format, operations and schema
-//	verifyReplay    from the oldest state on: digests of snapshots, whole states at the tips
+//   - verifyFiles loads each snapshot and checks its state. If loading fails, it checks the
+//     checksums. A save is read page by page instead (verifySave), because no records follow a
+//     save.
+//   - verifyRecords checks each payload: its checksum, format, operations and schema.
+//   - verifyReplay replays the records from the oldest state on. It checks the digests of
+//     snapshots, and the whole states at the tips. See verifyreplay.go.
 
 // A VerifyReport is the result of [View.Verify].
 type VerifyReport struct {

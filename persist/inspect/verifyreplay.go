@@ -15,14 +15,12 @@ import (
 )
 
 // A replayCheck replays each record exactly once if a snapshot leads to it. It also replays the
-// records of rewound branches.
+// records of rewound branches. At each record with several children, replay continues with the
+// image on the child with the most descendants. On the other children, it continues with copies of
+// the image.
 //
-//	snapshot ── 1 ── 2 ── 3 ── 4         At each record, the branch with the most records
-//	                 └─── 5 ── 6 ── 7    continues with the image, and the others
-//	                           └─── 8    continue with copies.
-//
-// A branch on a copy has at most half of the remaining records. So the number of copies that
-// exist at the same time is at most the binary logarithm of the number of records.
+// A branch on a copy has at most half of the remaining records. So the number of copies that exist
+// at the same time is at most the binary logarithm of the number of records.
 type replayCheck struct {
 	*catalog.Catalog
 	// children maps a record to the records that continue it.

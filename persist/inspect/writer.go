@@ -7,12 +7,12 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// A writerWatch checks the lock of a store repeatedly. It detects when the writing program opens
-// or closes the store, or is killed:
+// A writerWatch checks the lock of a store repeatedly. It detects when the writing program opens or
+// closes the store, or is killed. It passes two booleans to the function changed:
 //
-//	opened       running
-//	closed       closed: the lock is free, and its file is empty
-//	killed       neither: the lock is free, and its file names the program
+//	opened   running is true
+//	closed   closed is true: the lock is free, and its file is empty
+//	killed   both are false: the lock is free, and its file names the program
 type writerWatch struct {
 	files   disk.FS
 	changed func(program string, running, closed bool)
