@@ -34,13 +34,12 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// An app is one call of the program: its output and the flags that all commands share. Each type in
-// this list contains the type before it:
+// An app is one call of the program: its output and the flags that all commands share. It has the
+// standard output and --json. Three other types describe a call:
 //
-//	app      standard output, --json
-//	call     the arguments and flags of a command, the context
-//	source   the store or save that the first argument names
-//	state    a world in the store, at a point in time
+//   - A call embeds an app. It has the arguments and flags of a command, and the context.
+//   - A source embeds a call. It is the store or save that the first argument names.
+//   - A state is a world in the store, at a point in time.
 type app struct {
 	*term.Out // Standard output.
 	stderr    io.Writer

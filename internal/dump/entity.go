@@ -61,14 +61,16 @@ func isEntity(text string) bool {
 }
 
 // notAlive returns the error for an entity that is not alive in p. The error also says whether the
-// index is free, retired, or in use by another entity.
+// index is free, retired, or in use by another entity. Each row has a case and the text of the
+// error:
 //
-//	index never used, or generation 0      never existed
-//	generation above that of the index     does not exist yet
-//	destroyed by a retained tick           was destroyed in tick N; try the state before it
-//	otherwise                              is not alive any more
+//	the index was never used                       never existed
+//	the generation is 0                            never existed
+//	the generation is above that of the index      does not exist yet
+//	a retained tick destroyed the entity           was destroyed in tick N
+//	all other cases                                is not alive any more
 //
-// The cost is a read of the journal back to the tick that destroyed the entity.
+// notAlive reads the journal back to the tick that destroyed the entity.
 func (s *source) notAlive(p *inspect.EntityState) error {
 	e, at := p.Entity, describe.State(p.Tick, p.Seq).Place()
 	if p.Row < 0 || e.Generation() == 0 {

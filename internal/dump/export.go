@@ -93,12 +93,13 @@ hides the state, because a trace cannot end a counter.`,
 
 // An exportCmd has the flags of an export. The format and the range select the output:
 //
-//	a state     json, ndjson   written by package repair, which can import it
+//	a state     json, ndjson   a file that import can read, written by package repair
 //	a state     csv            a table for each component
 //	a range     json, ndjson   a document like that of diff --json
 //	a range     csv            one table, with a line for each field
-//	either      parquet, …     a table for each component, of one state or of several
 //	a range     perfetto       counters, with the values of plot
+//	a state     parquet, …     a table for each component
+//	a range     parquet, …     the same tables, with the rows of several states
 type exportCmd struct {
 	format     string
 	out        string

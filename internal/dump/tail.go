@@ -66,13 +66,13 @@ them.`,
 	},
 }
 
-// A tailCmd prints the newest ticks and, with --follow, new ones. At each poll, it compares the
-// journal with that of the last poll:
+// A tailCmd prints the newest ticks and, with --follow, new ticks. At each poll, it compares the
+// journal with that of the previous poll. Each row has a difference and its meaning:
 //
-//	a higher epoch              a program opened the store
-//	a record, parent ≠ head     the program rewound before this record
-//	another head, no record     the program rewound and has not committed since
-//	the journal ends clean      the program closed the store
+//	a higher epoch                         a program opened the store
+//	a record whose parent is not the head  the program rewound before this record
+//	another head and no new record         the program rewound and has not committed since
+//	a journal that ends clean              the program closed the store
 //
 // The lock of the store shows whether a program was killed.
 type tailCmd struct {

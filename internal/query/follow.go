@@ -53,18 +53,24 @@ type visitor func(n ast.Node)
 func (v visitor) Visit(p *ast.Node) { v(*p) }
 
 // Follow binds x to the state after tick c, like [Expr.Bind]. If the tick follows the state of the
-// previous call, aggregates evaluate only the entities whose answers may have changed:
+// previous call, aggregates evaluate only the entities whose answers may have changed. Each row has
+// an effect of a tick, and the entities that are then evaluated again:
 //
-//	the tick               evaluates again
-//	writes rows            their entities
-//	adds, removes          the entity
-//	creates, destroys      the entity, and those that checked whether it exists;
-//	                       all entities, if answers depend on the variable alive
-//	writes a resource      all entities, if answers depend on the resource
-//	any tick               all entities, if answers depend on the variable tick
+//	a row is written         the entity of the row
+//	a component is added     the entity
+//	a component is removed   the entity
+//	an entity is created     the entity, and the entities that checked whether it exists
+//	an entity is destroyed   the entities that checked whether it exists
 //
-// In all other cases, such as a nil c or a component that does not rewind, aggregates evaluate all
-// entities. The results are always those after Bind.
+// In all other cases, aggregates evaluate all entities. Examples are:
+//
+//   - The argument c is nil.
+//   - The tick writes a resource that the answers depend on.
+//   - The tick creates or destroys an entity, and the answers depend on the variable alive.
+//   - The answers depend on the variable tick.
+//   - The tick changes a component that does not rewind.
+//
+// The results are always the same as after Bind.
 //
 // Each aggregate caches about 20 bytes per entity, or about 100 for percentiles and distinct.
 func (x *Expr) Follow(im *inspect.Image, c *inspect.Commit) error {

@@ -17,12 +17,9 @@ import (
 // files need an aliveSet: a registry in memory has an index.
 //
 // A generation has 4 bytes, but most generations fit into one byte. So an aliveSet stores the
-// lowest byte of each generation in the array low. The array high holds the other bytes, in pages
-// of 4096 indices, and has a page only where a generation needs them:
-//
-//	alive   a bit per index
-//	low     the lowest byte of each generation
-//	high    | page | nil | nil | page | …    4 bytes per index, or no page
+// lowest byte of each generation in the array low. The array high holds the other bytes, at 4 bytes
+// per index, in pages of 4096 indices. It has a page only where a generation needs more than one
+// byte. The array alive has a bit per index.
 type aliveSet struct {
 	digest ecs.Digest
 	alive  []uint32

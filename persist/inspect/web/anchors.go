@@ -10,14 +10,11 @@ import (
 
 // Anchors are copies of states on the path to the newest state. A journal can only be replayed
 // forward, from a snapshot. Without anchors, each step back would replay from the snapshot. So a
-// session stores copies of states that it visits, up to a memory limit:
+// session stores copies of states that it visits, up to a memory limit.
 //
-//	snapshot ──▶ anchor ──▶ anchor ──▶ anchor ──copy──▶ seq ◀── cursor
-//	                 spacing
-//
-// A seek starts at the snapshot, anchor or cursor that is nearest before seq. On its way to seq
-// it stops at intervals and stores an anchor at each stop. States on rewound branches have no
-// anchors. To reach such a state, the cursor starts at a snapshot.
+// A seek starts at the snapshot, anchor or cursor that is nearest before the target. On its way to
+// the target, it stops at intervals and stores an anchor at each stop. States on rewound branches
+// have no anchors. To reach such a state, the cursor starts at a snapshot.
 type anchors struct {
 	held []anchor // The anchors, ordered by seq.
 	size int      // Total size of the anchors in bytes.
@@ -119,8 +116,8 @@ func (d *session) jump(ctx context.Context, seq uint64) (err error) {
 // the cursor to a copy of that anchor. The positions are so far apart that anchors on the whole
 // path fit into d.room.
 func (d *session) stops(ctx context.Context, to int) (places []int) {
-	// base is the position from which replay can start: the position of the last snapshot or anchor
-	// that is not after the target. It is -1 if there is no such snapshot or anchor.
+	// base is the position from which replay can start: that of the newest snapshot or anchor at or
+	// before the target. Without such a snapshot or anchor, base is -1.
 	base := -1
 	seq := d.line.path[to].ID.Seq
 	for _, s := range d.view.Snapshots() {

@@ -7,12 +7,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file shows the arrays of a component as a storage holds them. The sparse array maps an
-// index to a row, and the dense array maps a row to its entity. A request returns a section of
-// each array. Both sections have their own start, because the page scrolls them separately.
-//
-//	sparse   index: │ 2 │ - │ 0 │ … from Index on
-//	dense    row:   │ 2v1 │ 5v3 │ 0v1 │ … from Row on, each with its value
+// This file shows the arrays of a component as a storage holds them. The sparse array maps an index
+// to a row, and the dense array maps a row to its entity. A request returns a section of each
+// array. The section of sparse starts at Index. The section of dense starts at Row, and has the
+// value of each row. The page scrolls the two sections separately.
 
 // arraysDoc is a section of the arrays of a component.
 type arraysDoc struct {

@@ -18,9 +18,8 @@ import (
 // Records are small and in memory, so the sums are fast. A counter reads the payloads and counts
 // rows and inputs. Until nearly all ticks are counted, the bar shows bytes.
 //
-//	line, within a range ──fill──▶ sums, peaks, inputs    measured by the counter
-//	line, branches                 lanes
-//	snapshots, damage, marks       by tick
+// The path to the newest state has sums, peaks and inputs, which fill() computes. Branches are
+// drawn in lanes. Snapshots, damage and marks have ticks.
 
 // Limits of a bar.
 const (

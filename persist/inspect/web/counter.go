@@ -13,16 +13,13 @@ import (
 )
 
 // A counter stores the number of rows and inputs of each tick. The journal lists only the length of
-// a record, so the counter must read the ticks. The counts stay in memory, and in a file of the
-// cache directory, if this directory is set: 12 bytes per tick.
+// a record, so the counter must read the ticks. The counts stay in memory, at 12 bytes per tick. If
+// the cache directory is set, save() also writes the counts to a file in it, and recall() reads
+// them at the next start.
 //
-// The counter uses the slow session for a few ticks at a time, so no request waits long. The fast
-// session reads the counts for the time bar. The lock guards the counts and the marks. The lock is
-// free while ticks are counted.
-//
-//	recall ── of an earlier start ──┐
-//	slow session ──countSome──▶ counts ─┴─measure──▶ time bar, at the fast session
-//	                          └─save──▶ the whole file
+// The counter uses the slow session for a few ticks at a time (countSome), so no request waits
+// long. The fast session reads the counts for the time bar (measure). The lock guards the counts
+// and the marks. The lock is free while ticks are counted.
 type counter struct {
 	kept keptCounts
 
@@ -85,7 +82,7 @@ func (c *counts) matchLog(log *journal.Log) {
 	c.begin, c.ticks = first, c.ticks[first-c.begin:]
 	end := first
 	// A seq with another checksum was reused after a crash. Its count and all later counts belong
-	// to lost records, so drop them.
+	// to lost records and are removed.
 	for _, e := range log.Entries {
 		if i := e.ID.Seq - first; i >= uint64(len(c.ticks)) || c.ticks[i].sum != e.ID.CRC {
 			break

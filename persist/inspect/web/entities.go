@@ -16,13 +16,15 @@ import (
 
 // Entities are listed by index, or sorted. To count the entities that match a condition, all
 // entities must be evaluated, which takes long in a large world. So a request searches for a
-// limited time (patience) and reports its progress. The session stores the selection, and the
-// next request continues it. If the state is in a snapshot, the search does not load the state:
-// see session.read. So the first entities of a store of gigabytes appear at once.
+// limited time (patience) and reports its progress. The session stores the selection, and the next
+// request continues it. If the state is in a snapshot, the search does not load the state: see
+// session.read. So the first entities of a store of gigabytes appear at once. There are three kinds
+// of lists:
 //
-//	named        entities requested by name that are alive
-//	all          by index: skip to the requested rows and read only their entities
-//	a selection  evaluated span by span, until enough are found or time is up; sorted at the end
+//   - Entities that the request names are listed if they are alive.
+//   - All entities are listed by index. Only the requested rows are read.
+//   - A selection is evaluated span by span, until enough entities are found or the time is up. It
+//     is sorted at the end.
 //
 // A selection uses a bounded amount of memory. For a long list by index, it stores where the
 // entities of each span begin, and evaluates a span again when needed. For a sorted list, it stores
@@ -427,11 +429,9 @@ func (c *selection) compile(w *query.Sweeper) (filter query.Filter, key *query.S
 	return filter, key, err
 }
 
-// isEnough reports whether the request should stop searching:
-//
-//	all entities, by index     when the rows to show are found; nothing is counted
-//	a selection, by index      when the rows are found, and an eighth of patience is over
-//	otherwise                  when patience is over
+// isEnough reports whether the request should stop searching. A list of all entities by index stops
+// when the rows to show are found. A sorted list stops when patience is over. A selection by index
+// also stops earlier: when the rows to show are found and an eighth of patience is over.
 func (c *selection) isEnough(enough int) bool {
 	if c.isAll() {
 		return c.count >= enough

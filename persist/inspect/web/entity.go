@@ -16,10 +16,8 @@ import (
 // them at each step in time. The slow session returns the life, because it reads many ticks.
 //
 // A life is read backward from the newest event, up to a limit of events or bytes. The snapshots
-// divide it into stretches:
-//
-//	snapshot ── stretch ── snapshot ── stretch ── record     read from right to left,
-//	    ◀── begun                          ◀── events        also within a stretch
+// divide it into stretches. The newest stretch is read first. The events of each stretch are added
+// from the newest to the oldest.
 
 // entityDoc describes an entity in a state. The entity may be dead.
 type entityDoc struct {

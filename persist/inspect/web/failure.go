@@ -13,11 +13,10 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Every error has the same response format, with an HTTP status for programs and a text for
-// users. Errors of package inspect and below have no status; describe chooses one. Errors in a
-// request are failures, created in this package.
-//
-//	error ──describe──▶ errorDoc: code ──▶ kind, status; message; a command that may help
+// Every error has the same response format: an errorDoc with a code, a text for users, and possibly
+// a command that may help. The code determines the HTTP status. An error in a request, such as a
+// wrong parameter, is a failure and has a code. For all other errors, such as those of package
+// inspect, describe chooses the code.
 
 // Error codes. They are the exit statuses of ecsdump.
 const (

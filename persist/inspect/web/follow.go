@@ -43,12 +43,12 @@ func (d *writerDoc) record(program string, running, closed bool) {
 }
 
 // The server polls a store, because a writing program does not report changes. The server also
-// checks the lock, since a killed program leaves the lock free. One goroutine polls for all
-// browsers. It sends only the newest state, which is small. So no queue builds up for a slow page:
-// the page asks for the newest data when it is ready.
+// checks the lock, since a killed program leaves the lock free. One goroutine refreshes the fast
+// session and publishes the news to a follower. The follower notifies its listeners: one for each
+// page, and the goroutine that counts the rows of new ticks.
 //
-//	store ──refresh──▶ fast session ──news──▶ follower ──▶ events, one for each page
-//	                                                └─▶ count, which counts rows of new ticks
+// A page gets only the newest state, which is small. So no queue builds up for a slow page: the
+// page asks for the newest data when it is ready.
 
 // A follower notifies its listeners when the store has changed. The listeners then request the
 // data.

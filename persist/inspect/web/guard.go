@@ -24,18 +24,17 @@ const (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// A guard decides which requests are allowed. A hostile page in the same browser can send
-// requests to this server. It can also use a host name that resolves to this machine. The checks
-// reject both:
+// A guard decides which requests are allowed. A hostile page in the same browser can send requests
+// to this server. It can also use a host name that resolves to this machine. The guard checks three
+// parts of a request:
 //
-//	a hostile page has no token, and its requests carry no cookie (SameSite=Strict)
-//	a request to a host name of the attacker has that name as Host
-//	a request by a script has an Origin that differs from Host
+//	token    A hostile page has no token, and its requests carry no cookie (SameSite=Strict).
+//	Host     A request to a host name of the attacker has this name as Host.
+//	Origin   A request by a script has an Origin that differs from Host.
 //
 // The token is part of the address that the program prints. The server moves it into a cookie and
-// removes it from the address. So the token does not appear in the history or on screenshots:
-//
-//	GET /?token=…&at=12 ──▶ 303 See Other, Set-Cookie ──▶ GET /?at=12
+// redirects the browser to the address without the token. So the token does not appear in the
+// history or on screenshots.
 type guard struct {
 	token [sha256.Size]byte
 	text  string

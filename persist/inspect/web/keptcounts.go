@@ -14,10 +14,12 @@ import (
 )
 
 // A keptCounts is a cache directory with a file of counts per world; "" means no cache. If a file
-// is missing, damaged, of another version or of another store, the ticks are counted again.
+// is missing, damaged, of another version or of another store, the ticks are counted again. These
+// are the parts of a file, with their sizes in bytes:
 //
-//	magic 7 bytes, version 1 byte │ world 16 │ seq of the first tick 8 │
-//	per tick: sum 4, rows 4, inputs 4 │ CRC-32C 4
+//	head       magic 7, version 1, world 16, seq of the first tick 8
+//	per tick   checksum 4, rows 4, inputs 4
+//	end        CRC-32C 4
 type keptCounts string
 
 const (

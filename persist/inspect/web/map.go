@@ -12,13 +12,12 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The map evaluates expressions over all entities of one state. It counts the entities that it
-// omits. If there are too many points, it returns a sample. The sample has the same entities in
-// each state, so points move and do not flicker.
+// The map evaluates expressions over all entities of one state. If there are too many points, it
+// returns a sample. The sample has the same entities in each state, so points move and do not
+// flicker.
 //
-//	state ──sweep──▶ x, y, color of each entity ──▶ placed ──▶ sample ──▶ by index, with colors
-//	                                            ├─▶ wild:   NaN or infinite
-//	                                            └─▶ absent: a number is missing
+// The map counts the entities that it omits: Wild if a coordinate is NaN or infinite, and Absent if
+// a coordinate is missing.
 
 // Limits of the map.
 const (

@@ -31,7 +31,7 @@ const (
 	smallSorted = 70
 )
 
-// smallPeakOf returns the peak limit of a screen for the save of 80 MB.
+// smallPeakOf returns the memory limit of a screen, in MB. The save has 80 MB.
 func smallPeakOf(screen string) float64 {
 	if strings.HasPrefix(screen, "entities-sorted") {
 		return smallSorted

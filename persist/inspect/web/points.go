@@ -16,12 +16,16 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file maps points in time to records. Only the request "resolve" accepts a point as text;
-// all other requests take a seq. A line stores the relations between records. So a step to the
-// next tick, or a test for rewound records, does not walk along a journal of millions of records.
+// This file maps points in time to records. Only the request "resolve" accepts a point as text; all
+// other requests take a seq. A line stores the relations between records. So a step to the next
+// tick, or a test for rewound records, does not walk along a journal of millions of records. In
+// this drawing, the path leads to the newest state:
 //
-//	path      1 ── 2 ── 3 ── 6 ── 7      to the newest state
-//	branches       └─── 4 ── 5           first 4, tip 5, fork 2, in a lane below
+//	path      1 ── 2 ── 3 ── 6 ── 7
+//	branch         └─── 4 ── 5
+//
+// The branch has the first record 4, the tip 5 and the fork 2. It is drawn in a lane below the
+// path.
 
 type stateDoc = describe.StateDoc
 

@@ -14,14 +14,13 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A series evaluates expressions over many states. The expressions are compiled once. For each
-// tick they process only the rows that the tick wrote ([query.Expr.Follow]). So a sum over a
-// million entities costs time in proportion to the changes. The walk visits every tick on the
-// way, even if few values are shown. Limits on counts, and a deadline per request, limit the
-// time.
+// A series evaluates expressions over many states. The expressions are compiled once. For each tick
+// they process only the rows that the tick wrote ([query.Expr.Follow]). So a sum over a million
+// entities costs time in proportion to the changes. The walk visits every tick on the way, even if
+// few values are shown. Limits on counts, and a deadline per request, limit the time.
 //
-//	series   way ──walk──▶ update each expression ──▶ a value at some of the states
-//	first    way ──walk──▶ update the condition   ──▶ ends at the first state where it holds
+// The request "series" returns the values of expressions at some of the states. The request "first"
+// updates a condition, and ends at the first state in which the condition holds.
 
 // Limits of series.
 const (

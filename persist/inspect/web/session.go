@@ -13,13 +13,13 @@ import (
 // An Opener opens the store or save. It is called several times, and the caller closes each view.
 type Opener func(ctx context.Context) (*inspect.View, error)
 
-// Requests arrive concurrently, but a view and a cursor can serve only one at a time. So requests
-// queue at sessions. The queues are short: a user asks for one thing after another. The page
-// cancels requests that it no longer needs, and a cancelled request leaves the queue.
+// Requests arrive concurrently, but a view and a cursor can serve only one request at a time. So
+// requests queue at sessions. The queues are short: a user asks for one thing after another. The
+// page cancels requests that it no longer needs, and a cancelled request leaves the queue.
 //
-//	request ──answer──▶ turn ──▶ reach: refresh if the record is unknown
-//	                             ├ state: load the whole state with the cursor
-//	                             └ read: pages of a snapshot, if one has the state
+// A request waits for its turn, and reach() refreshes the session if it does not know the record.
+// The method state() then loads the whole state with the cursor. The method read() uses only pages
+// of a snapshot, if a snapshot has the state.
 
 // A server answers requests about one store or save. The fast session answers quick requests, which
 // move through time. The slow session answers slow requests. Other goroutines also use the fields
