@@ -39,8 +39,8 @@ func (w rawWorld) Apply(ticks iter.Seq2[*raw.Patch, error]) (err error) {
 	return err
 }
 
-// apply applies the patch p of one tick, and adds this tick to the world. It adds no tick if p has
-// the number of the present tick and changes only NoRewind storages.
+// apply applies the patch p as a new tick of the world. If p has the number of the present tick and
+// changes only NoRewind storages, the changes become part of the present tick.
 func (w *World) apply(p *raw.Patch) error {
 	puts, err := w.readPatch(p)
 	if err != nil {
@@ -113,13 +113,13 @@ func (w *World) readPatch(p *raw.Patch) (puts []func(), err error) {
 	return puts, nil
 }
 
-// checkRanges checks the row ranges of a patch. The parameters before and after are the numbers of
-// rows without and with the patch. Valid ranges:
+// checkRanges checks the row ranges of a patch. given: the number of encoded rows in the patch. The
+// parameters before and after are the numbers of rows without and with the patch. Valid ranges:
 //
 //   - are ascending and disjoint
 //   - contain only rows that exist after the patch
 //   - include every new row
-//   - have the number of rows in the parameter given, in total
+//   - contain as many rows as the patch encodes
 func checkRanges(ranges []raw.Range, given, before, after int) error {
 	at, grown := 0, 0
 	for _, r := range ranges {

@@ -109,7 +109,7 @@ func everyArity(at func(k, i, n int) (int, bool)) ([]AnyQuery, []Entity, []AnySt
 var visiting = []string{"All", "AllOptional", "Runs", "Get", "First", "ParallelRuns"}
 
 // visitedBy returns the entities that the named method of q finds. q has n components. The test
-// fails if an entity has the values of another one.
+// fails if an entity has the values of another entity.
 func visitedBy(t *testing.T, q any, name string, entities []Entity, n int) map[Entity]bool {
 	found := map[Entity]bool{}
 	visitAll(q, name, entities, func(e Entity, values []int) {

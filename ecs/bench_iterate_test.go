@@ -11,8 +11,9 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// iterationSizes has the number of entities of three worlds. The first fits the first-level cache,
-// the second fits the second-level cache, and the third fits neither.
+// iterationSizes has the number of entities of three worlds. The small world fits the first-level
+// cache, and the middle world fits the second-level cache. The large world is larger than both
+// caches.
 var iterationSizes = []int{1_000, 100_000, 1_000_000}
 
 func sizeName(n int) string {

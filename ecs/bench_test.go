@@ -22,13 +22,13 @@ import (
 //
 // The benchmarks report
 //
-//	ns/op     time of the package, per row or call
-//	x/limit   that time divided by the limit's
-//	x/budget  the allowed value of x/limit
-//	ns/more   for first writes in a frame: their extra cost over later writes
-//	ns/budget the allowed value of ns/more, or of ns/op without ns/more
-//	ns/by-hand the value of ns/more for a hand-written undo log
-//	allocs    allocations of one repetition, once warm
+//	ns/op       time of the package, per row or call
+//	x/limit     time of the package divided by the time of the limit
+//	x/budget    largest allowed x/limit
+//	ns/more     time by which the first write in a frame is slower than later writes
+//	ns/budget   largest allowed ns/more; in a benchmark without ns/more, largest allowed ns/op
+//	ns/by-hand  ns/more of a hand-written undo log
+//	allocs      allocations of one repetition, after warm-up
 
 const (
 	minRounds = 9 // Each side runs at least this many times.
@@ -121,8 +121,8 @@ func quiet(b *testing.B, f func()) {
 	}
 }
 
-// compare reports the time per operation of our side, its ratio to the time of the limit, and the
-// budget. ours: our side, limit: the limit.
+// compare reports the time per operation of the side ours. It also reports the ratio of this time
+// to the time of the side limit, and the budget for the ratio.
 func compare(b *testing.B, operations int, budget float64, ours, limit side) {
 	var x, y time.Duration
 	quiet(b, func() { x, y = inTurns(ours, limit) })
@@ -132,9 +132,9 @@ func compare(b *testing.B, operations int, budget float64, ours, limit side) {
 	b.ReportMetric(ours.allocs(), "allocs")
 }
 
-// compareMore reports how much more time per operation one side takes than another, and the budget
-// for the difference. first: the slower side, later: the other side. If byHand has two sides,
-// compareMore reports their difference too.
+// compareMore compares the slow side first with the fast side later. It reports the difference of
+// their times per operation, and the budget for the difference. If byHand has two sides, it also
+// reports the difference of their times.
 func compareMore(b *testing.B, operations int, budget float64, first, later side, byHand ...side) {
 	var x, y, handX, handY time.Duration
 	quiet(b, func() {

@@ -113,8 +113,8 @@ func (w *World) checkFrames() error {
 	return nil
 }
 
-// recorded reports whether t changed in frame id. In this case, Since returns different positions
-// for this frame and for the next one.
+// recorded reports whether t changed in frame id. For a changed frame, Since returns another
+// position than for the next frame.
 func recorded(t *track.Tracker, id uint64) bool {
 	k, _, changed := t.Since(id)
 	behind, _, _ := t.Since(id + 1)

@@ -19,19 +19,22 @@ const (
 )
 
 // A chunk stores the matches of a query at 4096 positions of the driving storage. It has one of
-// three forms:
+// three forms: bits, run or list.
 //
-//	bits    words   0 1 1 0 0 0 0 1      one bit for each position: match or no match
-//	        rows    . 3 90 . . . . 7     row of each position, for each column
-//	        whole                        bit w: all 64 positions of words[w] match,
-//	                                     and their rows are contiguous
+// In the form bits, each position can match or not:
 //
-//	run     at      3                    all positions match: first row of each column
+//   - words has one bit for each position. The bit is 1 for a match.
+//   - rows has the row of each position, for each column.
+//   - Bit w of whole is 1 if all 64 positions of words[w] match and their rows are contiguous.
 //
-//	list    order   1 2 7                positions of the matches, if there are few
-//	        rows    3 90 7               rows of these positions
-//	        words   0 1 1 0 0 0 0 1      built at the first change
-//	        ahead   0                    number of listed positions before each word
+// In the form run, all positions match, and their rows are contiguous. The field at has the first
+// row of each column.
+//
+// In the form list, few positions match:
+//
+//   - order has the positions of the matches, and rows has their rows.
+//   - words has the same bits as in the form bits. It is built at the first change of the list.
+//   - ahead has the number of listed positions before each word.
 type chunk struct {
 	epoch uint64
 	// Number of searched positions. Later positions have no match.

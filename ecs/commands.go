@@ -187,7 +187,8 @@ func (c *Commands) begin(w *World) {
 	c.base, c.created = c.applied, c.created[:0]
 }
 
-// drain applies the commands that are not applied yet. It returns false if there are none.
+// drain applies the commands that are not applied yet. It returns false if all commands are
+// applied.
 func (c *Commands) drain(w *World) bool {
 	if c.next == len(c.log) {
 		return false

@@ -9,17 +9,15 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// A comparison matches the rows of a sparse set at an earlier boundary with the current rows. In
-// this example the set had 11 rows, and currently has 6 rows:
+// A comparison matches the rows of a sparse set at an earlier boundary with the current rows.
+// Element p of the fields then and from describes the row rows[p]:
 //
-//	rows    3 4 5     9 10       rows whose entity may have changed, ascending
-//	then    a b c     d e        entity at the boundary, or 0 if the row did not exist
-//	now     a d f                entity now: d moved from row 9 to row 4
-//	from    1 4 0     0 0        1 + position in then of the entity now, or 0 for a new entity
-//	gone      1 2       4        positions in then of the removed entities
-//
-// The list has all written rows and all rows between the old and the new length. All other rows
-// still have the same entity.
+//   - rows has all written rows and all rows between the old and the new length, ascending. All
+//     other rows still have the same entity.
+//   - then has the entity of the row at the boundary. It is 0 if the row had no entity.
+//   - from says where the current entity of the row was at the boundary: 1 + its position in the
+//     field then. It is 0 for a new entity, and for a row that no longer exists.
+//   - gone has the positions of the removed entities in the field then.
 type comparison struct {
 	_ noCopy
 

@@ -447,7 +447,7 @@ func (r *registry) nextEntities(n int) []Entity {
 	lo, hi := r.rows.N, r.rows.Extra
 	for ; len(next) < n && lo < hi; lo++ {
 		e := r.dense.Live[lo]
-		// create skips an index without unused generations, and takes the last free index instead.
+		// If all generations of an index are used, create takes the last free index instead.
 		for e.Generation() == r.maxGeneration {
 			if hi--; lo == hi {
 				break

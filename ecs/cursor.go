@@ -10,9 +10,9 @@ import (
 // A span is a batch of positions in the driver, which is the storage that the cursor goes through.
 // In one form of a span, every match has its own rows:
 //
-//	words   | 1 0 1 1 |     a bit for each position: match or no match
-//	rows    | 4 . 7 5 |     row in each column, minus the field base of the column
-//	order   | 0 1 2 3 |     row in the driver, minus the field from
+//   - words has a bit for each position. The bit is 1 for a match.
+//   - rows has the row of each position in each column, minus the field base of the column.
+//   - order has the row of each position in the driver, minus the field from.
 //
 // In the other form, n consecutive rows match in every column. The span then has only the first row
 // of each column.
@@ -58,8 +58,8 @@ type cursor struct {
 
 	// Pointers to the first elements of the current word, for access without bounds checks.
 	wordOrder *uint32
-	// The rows that length() tests first: those of one column other than the driver's, or of the
-	// driver.
+	// The rows that length() tests first. They belong to a column whose set is not the driver.
+	// Without such a column, they belong to the driver.
 	wordRows *uint32
 	entities *Entity
 	addrs    [maxColumns]struct {

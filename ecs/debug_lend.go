@@ -16,11 +16,12 @@ import (
 
 // A debug build detects writes through old pointers. It moves the values of a storage to new memory
 // before an entity is added or removed, if the program may have pointers to them. The next
-// checkpoint or end of a tick detects writes to the old memory:
+// checkpoint or end of a tick detects writes to the old memory. This example shows the
+// memory that each line uses:
 //
-//	p := s.Mut(a)     old | a | b |     p points here
-//	s.Set(c, v)       new | a | b | c |
-//	p.X = 1           old | A | b |     old memory has changed
+//	p := s.Mut(a)     old | a | b |        p points to a in the old memory
+//	s.Set(c, v)       new | a | b | c |    the values have moved to new memory
+//	p.X = 1           old | A | b |        the old memory has changed
 //
 // In other builds, such a write may be lost, or may change the component of another entity.
 

@@ -1,7 +1,7 @@
 package ecs
 
-// drainLoops are the loops over [Storage.Drain] of a world. A rollback can undo the removal of a
-// row that a running loop has removed; wentBack then marks the loop.
+// drainLoops are the loops over [Storage.Drain] of a world. A rollback can undo the last removal of
+// a running loop. The method wentBack then marks the loop.
 //
 // The entry of a finished loop stays in the list, and a later loop reuses it.
 type drainLoops []*drainLoop

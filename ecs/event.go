@@ -28,8 +28,9 @@ type Events[T any] struct{ queue *Resource[eventQueue[T]] }
 // An eventQueue is the value of the resource of an [Events].
 type eventQueue[T any] struct {
 	Sent uint64 // Number of events ever sent.
-	Last []T    // Events of the last tick; never nil, because the digest of nil differs.
-	Now  []T    // Events of this tick; never nil.
+	// Events of the last tick. Never nil, because nil and an empty slice have different digests.
+	Last []T
+	Now  []T // Events of this tick. Never nil.
 }
 
 // held returns the number of events in the queue.

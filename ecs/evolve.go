@@ -305,8 +305,9 @@ type plan struct {
 // A stage converts n rows. It may skip rows that belong to no entity.
 type stage func(rows []byte, n int, skip func(row int) bool) ([]byte, error)
 
-// planOne plans the conversion of s to the storage in the parameter heir. If that storage is nil or
-// unsuitable, planOne plans to load the rows into a new unknown component.
+// planOne plans the conversion of s to the storage in the parameter heir. If heir is nil, or an
+// unknown component that differs from s, planOne plans to load the rows into a new unknown
+// component.
 func (w *World) planOne(s *storageState, heir AnyStorage) (*plan, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -372,8 +373,8 @@ func newPlan(s *storageState, target AnyStorage) (*plan, error) {
 	return p, nil
 }
 
-// sameSort returns an error if a resource would become a component or a component a resource, or if
-// the type of target cannot be encoded.
+// sameSort returns an error unless s and target are both components or both resources. It also
+// returns an error if the type of target cannot be encoded.
 func sameSort(s *storageState, target AnyStorage) error {
 	if (target.sparseSet() == nil) != s.Resource {
 		return errors.New("one of stored and registered is a resource, the other a component")

@@ -7,9 +7,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A timeline has the saved states of a world: its checkpoints and the ticks of its history.
-//
-//	oldest ◀─ older ─── frames ─── younger ─▶ open
+// A timeline has the saved states of a world: its checkpoints and the ticks of its history. Its
+// frames are in the order of time. Writes save rows in the last frame, which is open.
 type timeline struct {
 	// Oldest first. The last frame is open. The list is empty in a world without history,
 	// checkpoints and recorders.
@@ -42,12 +41,14 @@ type frameLists struct {
 // A frame is the time between two boundaries, and saves the rows that are written in this time. A
 // boundary is a checkpoint or the end of a tick.
 //
-//	frames   | tick 7 | checkpoint | tick 8 | tick 9 |
-//	                                          open: writes go here
-//	boundary ^        ^            ^        ^
+//	frame         begins with
+//	tick 7        the end of tick 7
+//	checkpoint    a checkpoint during tick 8
+//	tick 8        the end of tick 8
+//	tick 9        the end of tick 9; this frame is open
 //
 // A frame is named after the boundary at its start. The logs of the columns have its saved rows. A
-// removed frame stays in the list until compactFrames deletes many of them at once.
+// removed frame stays in the list until compactFrames deletes many removed frames at once.
 type frame struct {
 	track.Frame
 	removed bool

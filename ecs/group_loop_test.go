@@ -134,8 +134,8 @@ var loopActions = func() []loopAction {
 	return list
 }()
 
-// run loops over the world and makes two changes, one after the other, in the loop body of one
-// visit. The parameter at is the number of this visit, from 0. run returns the text of the panic,
+// run iterates over the world. In the loop body of one visit, it makes two changes, one after the
+// other. The parameter at is the number of this visit, from 0. run returns the text of the panic,
 // or "".
 func (v *groupLoop) run(at int, first, second loopAction) (text string) {
 	defer func() {

@@ -341,8 +341,8 @@ func (s *set) notifyClearing() (done bool) {
 	return false
 }
 
-// notifyDestroying notifies the observers before e is destroyed. If the result may is true, the
-// caller destroys e. Otherwise, the result ended reports whether a hook destroyed e.
+// notifyDestroying notifies the observers before e is destroyed. The result may is true if the
+// caller must destroy e. Otherwise, ended reports whether a hook has destroyed e.
 func (w *World) notifyDestroying(e Entity) (may, ended bool) {
 	released := w.released
 	if w.released = false; !w.entities.alive(e) {

@@ -11,11 +11,12 @@ import (
 // iterates over the smallest required set, the driver. It looks up each entity of the driver in the
 // other sets. Optional sets exclude no entity; the join only looks up the rows in them.
 //
-// The join caches the result for each row of the driver:
+// The join caches the result for each row of the driver. In this example, all entities except c
+// match:
 //
-//	driver    | a b c d e f |
-//	found       1 1 0 1 1 1
-//	other       2 3 . 9 0 1        rows of a, b, d, e, f in the other set
+//	driver    a b c d e f     the entities in the rows of the driver
+//	found     1 1 0 1 1 1     1 if the entity matches
+//	other     2 3 . 9 0 1     the row of the entity in another set
 //
 // A set records every entity that is added, removed or moved: see [set.note]. Before an iteration,
 // the join looks up only these entities again.
@@ -493,8 +494,8 @@ func (j *join) chunk(f *matchCache, b int) *chunk {
 	return c
 }
 
-// build finds the matches in chunk b of the driver's rows. It tries a list only if the chunk is new
-// or was a list, and the chunk before it, if any, is a list.
+// build finds the matches in chunk b of the driver's rows. It makes a list only if c is new or a
+// list already. If there is a previous chunk, that chunk must be a list too.
 func (j *join) build(f *matchCache, c *chunk, b int) {
 	d := f.set
 	entities := d.dense.Live[b<<chunkBits : min((b+1)<<chunkBits, d.rows.N)]

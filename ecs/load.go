@@ -170,9 +170,10 @@ func (w *World) forget(s AnyStorage) {
 	}
 }
 
-// prepare decodes rows. The returned function puts them into s, which must then be empty. prepare
-// adds gaps if only s is Indexed, and removes gaps if only the stored data is. If regap is set,
-// gaps get the default of s. If pages is nil, prepare builds the sparse array.
+// prepare decodes rows. The returned function puts them into s, which must then be empty. If s is
+// Indexed and the stored data is not, prepare adds gaps. In the opposite case, it removes the gaps.
+// If both are Indexed and regap is set, gaps get the default of s. If pages is nil, prepare builds
+// the sparse array.
 func (s *Storage[T]) prepare(st *storageState, pages []*track.Page, owned, regap bool) (put func(), err error) {
 	values, err := decodeRows(s.adapter.codec, st, len(st.Entities), owned)
 	if err != nil {

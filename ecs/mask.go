@@ -24,11 +24,11 @@ var upperRow = [maskLevels]int{5: 0, 4: 1, 3: 1 + 5, 2: 1 + 5 + 257}
 // A mask is a tree of words. A bit of level 0 stands for an index. A bit of a higher level is set
 // if the word below it is not 0, so that iteration skips empty regions:
 //
-//	level 5                | 1 |                       at most 1 word
-//	  ...
-//	level 2         |    1     |    1   ...            a word for 262144 indices
-//	level 1         | 1 0 .. 1 | 0 1 .. ...            a word for 4096 indices, one page
-//	level 0   | 64 | 64 | .. | 64 | ...                a word for 64 indices
+//	level 0    a word for 64 indices, with a bit for each index
+//	level 1    a word for 4096 indices (a page), with a bit for each word of level 0
+//	level 2    a word for 262144 indices, with a bit for each word of level 1
+//	...
+//	level 5    a single word, with a bit for each word of level 4
 //
 // Pages are allocated at the first write. A mask costs about 17 bytes for 64 indices of the pages
 // in use, and 1 byte for 1000 indices up to the highest index.

@@ -1,11 +1,12 @@
 package ecs
 
-// A rowMove is a change of two rows of a set:
+// A rowMove is a change of the rows i and j of a set. It swaps the entities a and b, or it removes
+// a:
 //
-//	                  row i    row j
-//	before            a        b
-//	a, b swapped      b        a
-//	a removed         b                  j was the last row
+//	                   entity in row i    entity in row j
+//	before             a                  b
+//	after a swap       b                  a
+//	after a removal    b                  no entity: row j was the last row
 //
 // If the removed entity was in the last row, i and j are equal. If a is 0, all rows were removed.
 type rowMove struct {

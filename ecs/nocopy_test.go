@@ -6,8 +6,9 @@ import (
 	"unsafe"
 )
 
-// go vet reports copies of each type that a copy would break. It reports no copies of other types,
-// so programs can keep them by value.
+// go vet must report a copy of a World, a Storage or a similar value, because the copy would share
+// memory with the original. Programs may copy the values of the second list of types, so go vet
+// must accept these copies.
 func TestNoCopy_FieldInUncopyableTypes(t *testing.T) {
 	for _, guarded := range []reflect.Type{
 		reflect.TypeFor[World](), reflect.TypeFor[Storage[plain]](), reflect.TypeFor[Resource[plain]](),

@@ -11,8 +11,8 @@ import (
 // caller finds the rows and saves those that the body may write. The goroutines then use slices
 // that do not overlap.
 //
-//	runs    | a b n | a b n | a b n | a b n | a b n |     runs of consecutive rows, in two columns
-//	parts   0               2               4             each goroutine takes the next part
+// The field runs has the runs of consecutive rows. A part is several runs, one after the other.
+// Each goroutine takes the next part until all parts are taken.
 type parallel[R any] struct {
 	run  func(entities []Entity, rows []uint32) R
 	body func(R) // Body of the running loop, or nil.

@@ -10,12 +10,9 @@ import (
 
 // A rawPin is a [raw.Pin]: a reader of a past tick.
 //
-//	tick 7 (pinned)   tick 8 saves rows   tick 9 saves rows   now
-//	                       |                   |
-//	pin            | old rows, the oldest value of each |  replace the live rows in a read
-//
-// At the end of each tick, the pin copies the rows that the tick saved and that it still needs. So
-// it keeps no frames in memory.
+// Each later tick saves the old values of the rows that it writes. At the end of the later tick,
+// the pin copies the saved values of rows that it has not copied yet. A read returns the copied
+// rows, and the live rows where the pin has no copy. So the pin keeps no frames in memory.
 type rawPin struct {
 	w *World
 	// Id that the pinned frame had when the pin was created.

@@ -2,11 +2,10 @@ package ecs
 
 import "fmt"
 
-// A progress records which rows of a driver a loop has visited. The loop body may move an entity
-// from the rows ahead of the loop to the rows behind it, or the other way:
-//
-//	rows    | visited, except the entities of behind | not visited, except the entities of ahead |
-//	                                                  next
+// A progress records which entities of a driver a loop has visited. The entities in rows below the
+// field next are visited, and the entities in later rows are not. But the loop body may move an
+// entity from a later row to a row below next, or in the other direction. The fields behind and
+// ahead list such entities.
 //
 // While a loop over a set is running, the set logs each move of a row. After the body has changed
 // the world, the loop applies the logged moves to its progress. So the loop visits each entity that

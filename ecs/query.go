@@ -29,9 +29,9 @@ func Read[T any](s *Storage[T]) Access[T] { return Access[T]{s: mustNonNil(s)} }
 //
 //	NewQuery2(Write(positions), Optional(Read(velocities)))
 //
-// If the component is missing, its pointer, or its slice of a run, is nil. Use AllOptional for such
-// a query: All does not test for missing components. An optional component never excludes an
-// entity. The loop may remove it from any entity.
+// A row without the component has a nil pointer for it, and a run has a nil slice. Use AllOptional
+// for such a query: All does not test for missing components. An optional component never excludes
+// an entity. The loop may remove it from any entity.
 func Optional[T any](a Access[T]) Access[T] {
 	a.optional = true
 	return a

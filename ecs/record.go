@@ -237,9 +237,10 @@ func (w rawWorld) RecordLast() error {
 	return nil
 }
 
-// recordLate records the ticks since the newest record. If there are none, it records the newest
-// tick again. The record includes later writes of NoRewind storages; the open frame must have no
-// other writes. Undone ticks are dropped, because their records do not continue the new record.
+// recordLate records the ticks since the newest record. If that record is of the newest tick, it
+// records the tick again. The record includes later writes of NoRewind storages; the open frame
+// must have no other writes. Undone ticks are dropped, because their records do not continue the
+// new record.
 func (w *World) recordLate() {
 	w.dropForward()
 	k := w.newestBoundary()

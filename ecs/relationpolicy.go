@@ -9,8 +9,8 @@ import (
 type Policy uint8
 
 const (
-	// Cascade destroys the sources, and the sources of these, from the farthest to the nearest. If
-	// a loop may visit them, call Destroy after the loop, or use [Commands].
+	// Cascade destroys the sources, the sources of the sources, and so on, from the farthest to the
+	// nearest. In a loop that may visit sources, use [Commands], or call Destroy after the loop.
 	Cascade Policy = iota
 
 	// Detach removes the component from the sources.
@@ -70,8 +70,8 @@ func (r *Relation[T]) each(target Entity, f func(Entity)) {
 	}
 }
 
-// appendNew appends the sources of target that are not in the given set, and adds these sources to
-// the set. seen: the set.
+// appendNew appends the sources of target that are not in the set seen. It adds these sources to
+// seen.
 func (r *Relation[T]) appendNew(to []Entity, target Entity, seen *visited) []Entity {
 	l := r.sources.find(target)
 	if l == nil {
@@ -140,7 +140,7 @@ func (b *relations) onDestroy(e Entity) (destroyed, bool) {
 }
 
 // afterHooks applies the policies to sources that hooks have added to e or to the destroyed
-// entities s. It returns false if hooks have added none.
+// entities s. It returns false if hooks have added no sources.
 func (b *relations) afterHooks(e Entity, s destroyed) (destroyed, bool) {
 	switch v := b.version(); {
 	case v == s.version:
@@ -155,7 +155,8 @@ func (b *relations) afterHooks(e Entity, s destroyed) (destroyed, bool) {
 	return b.reapplyPolicies(s.entities, 1)
 }
 
-// onClear applies the policies to sources that hooks of World.Clear have added to cleared entities.
+// onClear runs at the end of World.Clear, with the entities that Clear destroyed. Hooks may have
+// created sources of these entities: onClear applies the policies to the sources.
 func (b *relations) onClear(cleared []Entity) {
 	if slices.ContainsFunc(b.all, anyRelation.hasAny) {
 		b.reapplyPolicies(slices.Clip(cleared), 0)
@@ -163,7 +164,7 @@ func (b *relations) onClear(cleared []Entity) {
 }
 
 // destroyTogether destroys distinct entities and the sources that the policies destroy with them.
-// If another source has the policy Refuse, it destroys nothing and returns false.
+// If the policy Refuse applies to another source, all entities stay alive and the result is false.
 func (b *relations) destroyTogether(entities []Entity) bool {
 	_, done := b.applyPolicies(slices.Clone(entities), 0)
 	return done
@@ -196,7 +197,8 @@ func (b *relations) gather(entities []Entity, seen *visited) (doomed []Entity, f
 }
 
 // applyPolicies applies the policies to the sources of the entities in doomed, and then destroys
-// doomed[from:]. If another source has the policy Refuse, it destroys nothing and returns false.
+// doomed[from:]. If the policy Refuse applies to another source, all entities stay alive and the
+// result is false.
 func (b *relations) applyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
@@ -231,9 +233,9 @@ func (b *relations) reapplyPolicies(doomed []Entity, from int) (destroyed, bool)
 // the policies to sources that hooks have added, until there are no more. The second result reports
 // whether carryOut detached or destroyed anything.
 //
-//	doomed[:from]    the caller destroys these
-//	doomed[from:n]   destroyed already
-//	doomed[n:]       carryOut destroys these
+//	doomed[:from]     entities that the caller destroys
+//	doomed[from:n]    entities that are already destroyed
+//	doomed[n:]        entities that carryOut destroys
 func (b *relations) carryOut(doomed []Entity, n, from int, seen *visited) (s destroyed, did bool) {
 	for round := 0; b.detach(doomed, seen) || n < len(doomed); round++ {
 		if round == maxRounds {
@@ -308,7 +310,7 @@ func holds(r anyRelation, target Entity, doomed *visited) (held bool) {
 }
 
 // detach detaches the sources of the entities in doomed, except the sources in the parameter seen.
-// It returns false if it detached none.
+// It reports whether it detached a source.
 func (b *relations) detach(doomed []Entity, seen *visited) (did bool) {
 	var free []Entity
 	for _, r := range b.all {

@@ -91,7 +91,7 @@ func (c *requiredWorld) check(t *testing.T) {
 }
 
 // Every call that adds a component also adds the components that it requires. Calls that only write
-// a component add none.
+// a component add no other components.
 func TestRequiredBy_RandomChanges(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(30, 300)) {

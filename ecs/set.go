@@ -406,8 +406,8 @@ func withoutGaps[T any](entities []Entity, values []T) ([]Entity, []T) {
 // use, its block moves to another page. (Row displacement: Tarjan and Yao, Storing a sparse table,
 // 1979.)
 //
-//	blocks   0  1  2  3  4  5
-//	         A  A  -  A  B  A       A: entries of blocks 0, 1, 3 and 5
+//	block    0  1  2  3  4  5
+//	page     A  A  -  A  B  A       blocks 0, 1, 3 and 5 share page A; block 2 has no page
 //
 // A look-up compares the entity in dense, so entries of other blocks are harmless.
 //

@@ -7,12 +7,13 @@ import "math/bits"
 //
 // The level of a tick says how often its number can be divided by 2. Half of all ticks have level
 // 0, a quarter have level 1, and so on. The history drops the oldest tick of the level with the
-// most ticks. So each level has ticks twice as old as the level before:
+// most ticks. So each level has ticks twice as old as the level before. In this example, the
+// history retains ticks 51 to 55 and these older ticks:
 //
-//	level 0                                    45  47  49 |  51 52 53 54 55
-//	level 1              30    34    38    42    46    50 |  all retained
-//	level 2     12  20 28       36       44               |
-//	level 3   8       24            40                    |
+//	level 0                                    45  47  49
+//	level 1              30    34    38    42    46    50
+//	level 2     12  20 28       36       44
+//	level 3   8       24            40
 //
 // In the long run, a commit drops at most one tick.
 type thinning struct {

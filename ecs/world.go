@@ -446,13 +446,13 @@ type relationHandler interface {
 	// afterHooks applies the policies to sources that hooks have added to e, or to entities
 	// destroyed with it. It returns false if hooks have added no sources.
 	afterHooks(e Entity, s destroyed) (destroyed, bool)
-	// onClear applies the policies to sources that hooks of World.Clear have added to cleared
-	// entities.
+	// onClear runs at the end of World.Clear, with the entities that Clear destroyed. Hooks may
+	// have created sources of these entities: onClear applies the policies to the sources.
 	onClear(cleared []Entity)
 	// mayDestroy reports whether destroyTogether would destroy the entities.
 	mayDestroy(entities []Entity) bool
-	// destroyTogether destroys entities. If one of them must stay alive, it destroys none and
-	// returns false.
+	// destroyTogether destroys entities. If one of them must stay alive, all stay alive and the
+	// result is false.
 	destroyTogether(entities []Entity) bool
 	// relates reports whether a relation uses the index x.
 	relates(x follower) bool
@@ -471,8 +471,8 @@ func (w *World) mayDestroy(entities []Entity) bool {
 
 func (w *World) relates(x follower) bool { return w.relations != nil && w.relations.relates(x) }
 
-// destroyTogether destroys distinct entities, or destroys none and returns false if a policy
-// refuses.
+// destroyTogether destroys distinct entities. If a policy refuses, all stay alive and the result is
+// false.
 func (w *World) destroyTogether(entities []Entity) bool {
 	if w.relations != nil {
 		return w.relations.destroyTogether(entities)

@@ -1,6 +1,7 @@
 // Package layout describes Go component types as fields with kinds. It converts rows of their
 // values to canonical bytes and back. A tool without the Go types can read the bytes with the
-// description alone.
+// description alone. In this picture, an arrow is a function or method, and leads from its input to
+// its result:
 //
 //	reflect.Type ──Of──▶ Type ──Type.Append──▶ description bytes ──Parse──▶ Type
 //	     │                                                                   │

@@ -93,8 +93,8 @@ func (s *Session[In]) Receive(from int, m *Message[In]) error {
 	}
 	for p, has := range m.Has {
 		if s.o.Players[p] == s.o.Peer && has > s.start {
-			// The other peer has an input of this session, so it has received this program's
-			// build too. Spectators are excluded: they can receive inputs from a third peer.
+			// The other peer has an input of this peer. So it has also received this peer's build.
+			// This may be wrong for spectators: they can receive inputs from a third peer.
 			other.told = other.told || other.plays
 		}
 		other.has[p] = max(other.has[p], min(has, s.players[p].known()))

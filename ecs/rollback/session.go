@@ -123,8 +123,8 @@ type player[In comparable] struct {
 
 func (p *player[In]) known() uint64 { return p.first + uint64(len(p.values)) - 1 }
 
-// sure returns the last tick whose input is known. It returns MaxUint64 if the player has left and
-// all inputs before that are known.
+// sure returns the last tick whose input is known. If the player has left and all inputs before the
+// tick gone are known, it returns MaxUint64.
 func (p *player[In]) sure() uint64 {
 	if p.gone > 0 && p.known()+1 >= p.gone {
 		return math.MaxUint64

@@ -13,11 +13,8 @@ import (
 // by a fixed distance, repeats the ticks with the same inputs, and compares the results. The error
 // is a [Divergence], which names the tick, the system and the storage.
 //
-//	tick      7     8     9
-//	first     *---->*---->*     a digest after every system
-//	again     *---->*---->*     must have the same digests
-//	          `-----------'
-//	            distance 2
+// For example, a test with distance 2 runs tick 9, goes back to the end of tick 7, and repeats
+// ticks 8 and 9. It compares the digests after each system with the digests of the first run.
 //
 // It finds ticks that depend on state or random numbers outside the world, on the order of a Go
 // map, or on the clock. With [SyncTest.Shuffle] it also finds systems whose access is wrong.

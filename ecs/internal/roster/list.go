@@ -10,7 +10,7 @@ import (
 // A List holds entities in ascending order of their indices, which are the low 32 bits. No two
 // entities of a list have the same index.
 //
-//	chunks   | 3 7 9 | 12 40 | 41 77 78 |     at most 256 in each
+//	chunks   | 3 7 9 | 12 40 | 41 77 78 |     at most 256 entities in each chunk
 //
 // Insert and Remove take O(log n) time, and move some entities within a chunk. An entity that is
 // inserted at the end, as most are, moves no others. The zero List is empty.

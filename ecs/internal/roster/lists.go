@@ -6,11 +6,12 @@ import "unsafe"
 // store for each entity in the list. Lists are stored by number, and a hash table finds the number
 // for a key:
 //
-//	slots   | – | 3 | 1 | – | 2 | – |     at the hash of the key, or after it
-//	lists   | k1: 7 12 | k2: 3 | k3: 41 78 |
+//	slots   | – | 3 | 1 | – | 2 | – |          1 + the number of a list; – is a free slot
+//	lists   | k1: 7 12 | k2: 3 | k3: 41 78 |   the key and the entities of each list
 //
-// At least half of the slots are free. A free slot ends a search. When a slot becomes free, later
-// slots move up, so the table needs no deletion marks. The zero Lists is empty.
+// The slot of a key is at the hash of the key, or after it. A search ends at a free slot. At least
+// half of the slots are free. When a slot becomes free, later slots move up, so the table needs no
+// deletion marks. The zero Lists is empty.
 type Lists[K comparable, E ~uint64] struct {
 	lists []keyed[K, E]
 	// Numbers of removed lists, for reuse.

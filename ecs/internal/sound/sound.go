@@ -1,12 +1,13 @@
 // Package sound holds checked data of a world, in the form in which a world stores it. Only this
 // package can create these values, so a world uses them without further checks:
 //
-//	registry   every index occurs once                             CheckRegistry ─▶ Registry
-//	sparse     the row in entry i has an alive entity with         Registry.Sparse, Put ─▶ Sparse
-//	           index i
+//   - CheckRegistry returns a Registry. Every index occurs in it once.
+//   - Registry.Sparse returns a Sparse, and Put adds its pages. The row in entry i has an entity
+//     with index i.
+//   - PagesOf returns the pages if all entities are alive and every row has its entry.
 //
-// So two entries never name the same row. If a sparse array has as many entries as the storage has
-// rows, every row has its entry.
+// Two entries never name the same row, because the row has only one entity. So every row has its
+// entry if a sparse array has as many entries as the storage has rows.
 //
 // Package raw exports Registry and Sparse. Only package ecs reads their contents.
 package sound

@@ -25,8 +25,8 @@ func (s *System) May(name string, values, members raw.Mode) bool {
 	return values == raw.Unused && members == raw.Unused
 }
 
-// left returns the part of a wanted mode that an access lacks: the wanted mode, or raw.Unused if
-// the access includes it. want: the wanted mode, has: the mode of the access.
+// left returns the mode that an access does not grant yet. want: the wanted mode, has: the mode of
+// the access. If has includes want, left returns raw.Unused. Otherwise it returns want.
 func left(want, has raw.Mode) raw.Mode {
 	if has >= want {
 		return raw.Unused

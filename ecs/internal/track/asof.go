@@ -9,13 +9,10 @@ import (
 
 // An AsOf reads the state of a tracker at a boundary, while the tracker continues to change. A
 // boundary is the start or the end of a frame. An AsOf contains the lengths at the boundary. For
-// two columns, it also contains the rows that were written since, with their old values:
+// two columns, it also contains the rows that were written since the boundary, with their values at
+// the boundary. It reads all other rows from the live rows.
 //
-//	             boundary                          now
-//	logs            | rows 3 4 7 | rows 4 5 | row 3 ..
-//	Columns[i]      3 4 7 5, each with its value at the boundary; other rows are the live ones
-//
-// A boundary can also be ahead: the end of an undone frame. Its rows come from the logs of undone
+// The boundary can also be the end of an undone frame. The values then come from the logs of undone
 // frames.
 //
 // A reader must call [AsOf.Current] first, and [AsOf.CatchUp] if the result is false. CatchUp costs
@@ -85,8 +82,8 @@ func (h *AsOf) CatchUp(id uint64, ahead bool) {
 	}
 }
 
-// ahead returns the lengths at the end of the undone frame id. A redo of forward[k:], the last
-// record first, leads to that end. The undone logs have the same positions.
+// ahead returns the lengths at the end of the undone frame id. A redo of the records forward[k:],
+// from the last to the first, leads to this end. The logs of these records have the same positions.
 func (t *Tracker) ahead(id uint64) (k int, after Lengths) {
 	k = sort.Search(len(t.forward), func(i int) bool { return t.forward[i].frame <= id })
 	if k == len(t.forward) {
@@ -96,16 +93,12 @@ func (t *Tracker) ahead(id uint64) (k int, after Lengths) {
 }
 
 // An Old contains the rows of a column that were written since a boundary, with their values at the
-// boundary:
+// boundary. A block stands for 64 rows of the column. It has a bit for each row, which is 1 if the
+// Old has the row. The values of the block are in the memory of the Old.
 //
-//	blocks   | saved  0 0 1 1 0 1 .. | saved  1 1 1 1 1 1 .. |      64 rows each
-//	         | rows   2 3 5          | rows   0 1 2 3 4 5 .. |      only the saved rows
-//	                     |                       |
-//	               memory of the Old      memory of the log, if all 64 rows are consecutive
-//
-// The Old of an [AsOf] reads the logs of retained frames, and a block may point to the memory of a
-// log. When the log moves or releases rows, it increments undoStack.moves. The blocks are then
-// discarded and read again.
+// The Old of an [AsOf] reads the logs of retained frames. If a log has all 64 rows of a block side
+// by side, the block points to the memory of the log. When the log moves or releases rows, it
+// increments undoStack.moves. The blocks are then discarded and read again.
 //
 // An Old that [Pin] returns copies all rows, frame by frame, so the frames may be dropped.
 type Old struct {

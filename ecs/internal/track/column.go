@@ -11,13 +11,11 @@ import (
 type mark struct{ span, rows uint64 }
 
 // A Column is a slice of rows that can be restored. While a frame is open, the column saves the
-// value of each row before the first write in that frame.
+// value of each row before the first write in that frame. Rows from Log.prot on are free, which
+// means that they are written without being saved.
 //
-//	Live   |  0  |  1  |  2  | ... | prot-1 | prot | ...      reads use these rows
-//	         `--- saved before the first write ---'  `- free
-//
-// The saved values are in Log. Code that writes to Live first calls Unsaved or one of the Touch
-// methods.
+// Live has the current rows, and Log the saved values. Code that writes to Live first calls Unsaved
+// or one of the Touch methods.
 //
 // Init initializes a Column. The Column must not be moved afterwards.
 type Column[T any] struct {

@@ -1,15 +1,12 @@
 package track
 
 // A DirtySet tells a reader which rows of a tracker were written since the reader's last Clear. It
-// works with and without an open frame:
+// works with and without an open frame. [Tracker.Follow] returns a DirtySet.
 //
-//	words     | 0 0 0 0 | 0 1 1 0 | 0 0 0 0 | 1 0 0 0 |     a bit for each row below seen
-//	touched     1 3                                          the indices of the non-zero words
-//	seen      the number of rows at the last Clear; rows above it are not reported
-//
-// If seen is less than N, rows [seen, N) were added since. If N is less than seen, rows [N, seen)
-// were removed. Of the other rows, the written ones have their bits set. [Tracker.Follow] returns a
-// DirtySet.
+// The field seen is the number of rows at the last Clear. If seen is less than N, rows [seen, N)
+// were added since that Clear. If N is less than seen, rows [N, seen) were removed. The field words
+// has a bit for each row below seen, which is 1 if the row was written. The field touched lists the
+// indices of the words that are not 0.
 //
 // Rows are reported when they are saved or restored. A reader adds a cost only to the first write
 // of a row after each Clear.

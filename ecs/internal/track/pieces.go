@@ -4,10 +4,12 @@ import "unsafe"
 
 // Rows of more than 256 bytes without pointers are large. The log of a large column counts pieces
 // of rows where other logs count rows. Before the first write in a frame, all pieces of the row are
-// saved. When the frame ends, only pieces that differ from the live ones stay in the log:
+// saved. When the frame ends, only pieces that differ from the live pieces stay in the log. In this
+// example, a row has four pieces, and a write of row 2 changes only piece 9:
 //
-//	row 2, to be written           | 8  | 9  | 10 | 11 |     saved side by side
-//	after the end of the frame     | 9  |                    the other pieces did not change
+//	                              pieces in the log
+//	before row 2 is written       8 9 10 11
+//	after the end of the frame    9
 //
 // A row or piece that is in no log since a boundary still has its value from that boundary. So the
 // same code merges, exchanges and restores logs of rows and logs of pieces. Only a reader of an old

@@ -78,7 +78,7 @@ type Tracker struct {
 	Lengths
 	// Rows below Prot are saved before a write. Open computes it.
 	Prot int
-	// Prot must be at least this, because as-of readers need these rows.
+	// Minimum value of Prot. Protect sets it, because as-of readers need the rows below it.
 	floor int
 	// Readers that are notified of written rows.
 	readers []*DirtySet

@@ -78,7 +78,7 @@ type undoLog struct {
 	pared int
 	// Set if a row may occur more than once.
 	repeats bool
-	// Set if the log has runs without values, because nothing will be restored from it.
+	// Set if the log has runs without values, because no restore will use the log.
 	bare bool
 }
 
@@ -363,8 +363,9 @@ func (u *undoStack) sizeClass(k, rows int) int {
 	return k
 }
 
-// chunkRows returns the number of rows that a chunk of a size class holds. The class above
-// fullSizeClass is for large rows that have more pieces than a full chunk can hold.
+// chunkRows returns the number of rows that a chunk of a size class holds. For large rows, it
+// returns the number of pieces. All pieces of a large row must fit into one chunk. So the class
+// above fullSizeClass has room for at least one large row.
 func (u *undoStack) chunkRows(rung int) int {
 	first, full := firstChunkRows, max(1, min(maxChunkRows, chunkBytes/max(1, int(u.size))))
 	switch {
