@@ -275,8 +275,8 @@ func TestCrash_SegmentNamesDurableInOrder(t *testing.T) {
 }
 
 // TestJournal_EveryDiskCallFails makes each disk call fail in turn. The journal must return the
-// error and stay failed. No acknowledged record may be lost: not for a reader now, not after a
-// crash, and not after reopening.
+// error and stay failed. All acknowledged records must stay readable: at once, after a crash, and
+// after reopening.
 func TestJournal_EveryDiskCallFails(t *testing.T) {
 	counted := disktest.New()
 	var h history

@@ -11,11 +11,12 @@
 //
 // Every record has a seq, which grows by one, and a parent: the seq of the record that it
 // continues. After a rewind the next record names an older parent. Existing records are never
-// rewritten, so the abandoned branch stays.
+// rewritten, so the abandoned branch stays. In this example, each arrow leads to the parent. Records
+// 3 and 4 are abandoned, and record 6 is the head:
 //
-//	seq     1 <- 2 <- 3 <- 4          4 is abandoned
-//	             ^
-//	             +--- 5 <- 6          6 is the head
+//	1 <- 2 <- 3 <- 4
+//	     ^
+//	     +--- 5 <- 6
 //
 // The head is the last record, or the seq that a clean close recorded. After a crash, the seqs of a
 // lost tail are used again. An [ID] tells the two records with the same seq apart.
@@ -56,11 +57,11 @@
 //
 // All other bad bytes are a torn tail: an unfinished write that was never acknowledged.
 //
-//	             proven durable            torn tail
-//	|----------------------------------|----------------------|
-//	 record  record  #bad#  record      record  #bad#  record
-//	                 corrupt  |                 torn   dropped
-//	                          synced of some valid header
+// In this example, the highest watermark in a valid header is at the bar. The second line says how a
+// scan treats the bytes above it:
+//
+//	record  record  bad      record  |  record  bad   record
+//	kept    kept    corrupt  kept    |  kept    torn  dropped
 //
 // The last records also need a proof. After an fsync that finds the queue empty, the writer appends
 // a mark with the watermark. A clean close appends two seals, and each states the exact end.

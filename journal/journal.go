@@ -37,7 +37,7 @@ type Journal struct {
 	pruning sync.Mutex // Held during one Prune.
 
 	mu       sync.Mutex
-	space    sync.Cond     // Signalled when the field queued decreases, and on failure.
+	space    sync.Cond     // Signalled when the queue becomes shorter, and on failure.
 	progress chan struct{} // Closed at the next fsync or failure. Nil if no goroutine waits.
 
 	share  *budget.Share // Share of Options.Budget. Nil without a budget.
@@ -535,6 +535,6 @@ func (j *Journal) recycle(batch []item) {
 	j.space.Broadcast()
 }
 
-// isPayload reports whether an item is a record or a preamble. Only these items count towards the
-// field queued.
+// isPayload reports whether an item is a record or a preamble. Only records and preambles count in
+// the size of the queue.
 func (it *item) isPayload() bool { return it.kind == itemRecord || it.kind == itemPreamble }

@@ -16,13 +16,15 @@ import (
 
 // A ledger is the file that lists the segments of a journal. It shows when a segment is missing,
 // even the newest one. The ledger also contains summaries of complete segments, so that a scan need
-// not read these segments.
+// not read these segments. For example, a ledger can have these entries:
 //
-//	header | features | pruned 2 | segment 3 | segment 4, sums of 3 | pruned 3 | segment 5, …
+//	header | features | pruned 3 | segment 3 | segment 4, summary of 3 | pruned 4 | …
+//
+// The entry "pruned 4" says that the segments before segment 4 may be missing.
 //
 // The writer adds a segment to the ledger once the segment's name is durable, and before any of its
 // records is acknowledged. Every opening writes a new ledger, with the number of the segment that
-// the opening begins. A roll also writes a new ledger if most of the old one describes pruned
+// the opening begins. A roll also writes a new ledger if most of the old ledger describes pruned
 // segments. Once a new ledger is written, older ledgers are removed. FORMAT.md describes the bytes.
 type ledger struct {
 	name     string

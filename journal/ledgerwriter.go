@@ -159,8 +159,8 @@ func (w *ledgerWriter) began(h *segmentHeader, writer string, sums []byte) error
 	return w.flush()
 }
 
-// enter stages segment i, with the summary of the previous segment if that is in memory. Segment
-// and summary are one entry, so a crash cannot separate them. Afterwards the summary is only in the
+// enter stages the entry of segment i. If the summary of the previous segment is in memory, the
+// entry includes it, so a crash cannot separate the two. Afterwards the summary is only in the
 // ledger.
 func (w *ledgerWriter) enter(i int) {
 	s := &w.segments[i]

@@ -59,8 +59,7 @@ type Log struct {
 	Clean bool
 
 	// Unsure says why newer, acknowledged segments may be missing. Nil means that no newer segment
-	// is missing, or the journal has version 1, which cannot detect this. Problems contains Unsure
-	// as well.
+	// is missing. For a journal of version 1, nil means unknown. Problems contains Unsure as well.
 	Unsure *disk.DamageError
 
 	// Believed counts the segments whose contents the log took from the ledger; see [Scan] and

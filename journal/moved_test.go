@@ -30,7 +30,7 @@ type move struct{ kind, segment, piece, other, from byte }
 const moveSize = 5
 
 // carryOut applies m to segments. Each segment is split into pieces: its header and its records.
-// Some moves copy pieces of another journal, which the parameter strange has.
+// Some moves copy pieces of another journal. The parameter strange has these pieces.
 func (m move) carryOut(segments [][][]byte, strange [][][]byte) {
 	s := segments[int(m.segment)%len(segments)]
 	if len(s) == 0 {

@@ -114,8 +114,8 @@ func newWriter(j *Journal, log *Log, opt Options) *writer {
 // segment at most once. The bytes of small segments stay in memory until [Log.Close]. Call [Open]
 // or Close before anything else writes to the directory.
 //
-// ScanFrom skips a segment whose records are all at or before that record, if its size matches the
-// ledger. But each call reads the oldest segment, and up to four of the others in turn. So repeated
+// ScanFrom skips a segment if it has no record after record base, and its size matches the ledger.
+// But each call reads the oldest segment, and up to four of the other segments in turn. So repeated
 // openings read the whole journal. Damage in a skipped segment is found by a later call, or by
 // [Scan].
 //

@@ -8,8 +8,8 @@ import (
 )
 
 // Two values of [Options.Sync] that are not delays. SyncAlways syncs after every write. Records
-// that arrive during a sync share the next one. SyncNever syncs only on the caller's Sync, on rolls
-// and on Close.
+// that arrive during a sync share the next sync. SyncNever syncs only on the caller's Sync, on
+// rolls and on Close.
 const (
 	SyncAlways time.Duration = 1
 	SyncNever  time.Duration = -1

@@ -7,9 +7,13 @@ import (
 )
 
 // sums builds the summary of a segment, so that the segment does not have to be read later. The
-// summary contains the position of each record and the result of a scan.
+// summary contains the position of each record and the result of a scan. These are its parts, in
+// order:
 //
-//	end, sealed, last, head | preambles | records, each relative to the previous one
+//	end, sealed, last, head    the result of the scan
+//	two numbers                how many preambles and records follow
+//	preambles                  each relative to the preamble before it
+//	records                    each relative to the record before it
 type sums struct {
 	preambles, records      []byte
 	preambleCount, recCount uint64

@@ -6,8 +6,8 @@ import (
 )
 
 // Without a configured Retention, a store has a default bound in bytes for its journal and
-// snapshots. After each snapshot, the store removes its oldest data that nothing needs. Two kinds
-// of stores remove nothing: a damaged store, and a store that Open finds above the default bound.
+// snapshots. After each snapshot, the store removes the oldest data that is not needed. Two kinds
+// of stores are not pruned: a damaged store, and a store that Open finds above the default bound.
 // The Report then says why, and which option to set.
 //
 // retention.go plans which files to remove. From the bound, this file derives the segment size, and
@@ -16,10 +16,10 @@ import (
 // A bounding holds the size limit of a store's files.
 type bounding struct {
 	bound int64      // Maximum bytes on the disk; 0 means no bound, or that the bound is ignored.
-	block pruneBlock // Why the store removes nothing.
+	block pruneBlock // Why the store is not pruned.
 }
 
-// A pruneBlock is the reason why an open store removes nothing. If damage is found after Open,
+// A pruneBlock is the reason why an open store is not pruned. If damage is found after Open,
 // blockDamaged replaces any other reason.
 type pruneBlock int
 

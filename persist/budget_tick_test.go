@@ -68,7 +68,7 @@ type snapshotMode int
 
 const (
 	never  snapshotMode = iota
-	always              // A snapshot begins whenever none is under way.
+	always              // A new snapshot begins when the previous one ends.
 	// A handCopy begins every third tick, as often as snapshots begin in mode always.
 	byHand
 )

@@ -107,8 +107,8 @@ func (d *device) left(rng *rand.Rand) (content []byte, how string) {
 //
 // A separate process answers the requests, and uses no file of the file system that it serves. When
 // that process ends, callers that wait for the disk get an error instead of waiting forever. The
-// process has its own mount namespace, so that it never unmounts the disk, which would wait for its
-// answers.
+// process has its own mount namespace, so it never unmounts the disk. An unmount would wait for
+// answers of the process itself.
 type served struct {
 	name    string
 	process *exec.Cmd

@@ -13,8 +13,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// The newest of the three programs in these tests. The oldest has the type olderUnit, the next one
-// newerUnit, and this one newestUnit. It does not register the component pack.
+// The types of the newest of three programs. The unit has the type olderUnit in the oldest program,
+// newerUnit in the second program and newestUnit in this program. This program does not register
+// the component pack.
 type (
 	newestUnit struct {
 		Life float64 `stet:",was=Health"`

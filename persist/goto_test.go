@@ -458,7 +458,8 @@ func TestGoto_AcrossConversion(t *testing.T) {
 	}
 }
 
-// Goto works between two branches that give one number to different components.
+// On two branches, the same component number belongs to different components. Goto can go from each
+// branch to the other branch.
 func TestGoto_BranchWithOtherComponents(t *testing.T) {
 	mem := disktest.New()
 	w := ecs.NewWorld(ecs.Options{})

@@ -118,7 +118,7 @@ func (r Report) String() string {
 	return b.String()
 }
 
-// types records how stored components match those of the program.
+// types adds to the report how stored components match those of the program.
 func (r *Report) types(conversions []raw.Conversion) {
 	for _, c := range conversions {
 		switch {

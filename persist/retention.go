@@ -285,7 +285,7 @@ func (r Retention) asked(bases []*storedSnapshot) (oldest int) {
 type pruning struct {
 	// Numbers of snapshot files, newest first: a file is removed before the files it refers to.
 	files   []uint32
-	journal uint64 // Segments before this record are removed; 0 means none.
+	journal uint64 // Segments before this record are removed. 0 means that all segments stay.
 	keeping RetentionStatus
 }
 
@@ -397,9 +397,9 @@ func (r Retention) plan(p past, bound int64) pruning {
 	return pruned
 }
 
-// whole returns the pruning that removes nothing. The parameter asked means that Retention.KeepAll
+// whole returns the pruning that keeps all data. The parameter asked means that Retention.KeepAll
 // is set. A negative value of the parameter apart means that each base shares a file with the
-// newest one.
+// newest base.
 func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 	c.all, c.oldest = true, len(c.bases)-1
 	k := c.keeping(0, bound)
@@ -419,8 +419,8 @@ func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 	return pruning{keeping: k}
 }
 
-// withoutEmpty takes a pruning that removes nothing. If the journal has many small segments,
-// withoutEmpty lets the pruning remove those before the oldest snapshot.
+// withoutEmpty takes a pruning that keeps all data. If the journal has many small segments, the
+// returned pruning removes the segments before the oldest snapshot.
 func (c *choice) withoutEmpty(p pruning) pruning {
 	if _, from := c.at(0); tooMany(c.journal, c.small, segmentsBehind) && len(c.since(from)) < len(c.journal) {
 		p.journal = from

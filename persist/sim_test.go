@@ -113,8 +113,8 @@ func (s *simulation) crash(r *simRun, img simImage) (fault string, err error) {
 	return "", nil
 }
 
-// fail runs the program with a failing disk. Then it recovers from the remaining files, and from
-// the files after a crash.
+// fail runs the program with a failing disk. Then it recovers from three images of the disk. The
+// images have all bytes, only the synced bytes, and some of the unsynced bytes.
 func (s *simulation) fail(f simFault, reference []simCommit) error {
 	r := s.start(-1)
 	r.fault, r.reference = f, reference

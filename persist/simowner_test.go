@@ -161,8 +161,8 @@ func (s *simOwners) act(o *simOwner) error {
 	return nil
 }
 
-// call runs before every disk call. At random, it records the disk as a crash at this call would
-// leave it. While another process takes the store, call() may let an earlier owner act.
+// call runs before every disk call. At random, it stores what a crash at this call could leave on
+// the disk. While another process takes the store, call() may let an earlier owner act.
 func (s *simOwners) call(n int, call string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

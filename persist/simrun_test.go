@@ -107,9 +107,9 @@ func (r *simRun) use(mem *disktest.Mem) {
 	})
 }
 
-// crash records what a crash before call n could leave on the disk. If the disk has not changed
-// since the last images, crash only updates their promises: they must contain every commit that was
-// acknowledged since.
+// crash stores images of what a crash before call n could leave on the disk. If the disk has not
+// changed since the last images, crash only updates their promises: they must contain every commit
+// that was acknowledged since.
 func (r *simRun) crash(n int, call string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -47,16 +47,16 @@ func (s *Store) SaveSlot(ctx context.Context, name, note string) (SnapshotResult
 	return s.snapshotNow(ctx, n)
 }
 
-// BeginSlot saves the tick that the next [Store.Commit] ends under a name, and does not wait. That
-// Commit begins the snapshot, and the commits that follow copy it, as for [Store.BeginSnapshot].
-// [Options.OnSnapshot] reports the result. If another snapshot is under way when the tick ends,
-// Commit waits until that one is written.
+// BeginSlot requests a slot with this name and note, and does not wait. The slot gets the state of
+// the tick that the next [Store.Commit] ends. That Commit begins the snapshot, and later commits
+// copy it, as for [Store.BeginSnapshot]. [Options.OnSnapshot] reports the result. If another
+// snapshot is under way when the tick ends, Commit waits until the other snapshot is written.
 //
-// Names and notes are those of [Store.SaveSlot]. Several slots may be begun in one tick. If the
-// world goes to another state before that Commit, nothing is saved, as with [Store.Mark]. During
-// the copy, the world may also go back to before the slot's tick. Then the result is
-// [ErrAbandoned], and the old slot stays. [Store.Close] returns [ErrUncommitted] if no Commit
-// followed.
+// The rules for names and notes are those of [Store.SaveSlot]. Several slots may be begun in one
+// tick. If the world goes to another state before the Commit, nothing is saved, as with
+// [Store.Mark]. During the copy, the world may also go back to before the slot's tick. Then the
+// result is [ErrAbandoned], and the old slot stays. [Store.Close] returns [ErrUncommitted] if no
+// Commit followed.
 func (s *Store) BeginSlot(name, note string) error {
 	n := slotName{name, note}
 	if err := n.check(); err != nil {

@@ -99,7 +99,8 @@ func (w *watch) read(files disk.FS) {
 	slices.Sort(w.lost)
 }
 
-// replaced records that a new snapshot replaces the lost files with these numbers.
+// replaced removes the files with these numbers from the list of lost files, because a new snapshot
+// replaces them.
 func (w *watch) replaced(numbers []uint32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,7 +21,8 @@ import (
 //     the changes.
 type wholeStorage struct {
 	raw.Storage
-	// Resource: the first record that wrote it in full. NoRewind storage: the last such record.
+	// For a resource, the first record that wrote it in full. For a NoRewind storage, the last
+	// record that wrote it in full.
 	seq uint64
 	// The world kept a NoRewind storage in a [Store.Goto], and the disk has other values.
 	kept bool
@@ -109,8 +110,8 @@ func (l wholeList) valuesOf(seq uint64) {
 	}
 }
 
-// stayed records that the world went to another state but kept its NoRewind values. The map stored
-// has the values of the other state by storage name, see [exemptRows].
+// stayed updates l after the world went to another state with its present NoRewind values. The map
+// stored has the NoRewind values of the new state by storage name, see [exemptRows].
 func (l wholeList) stayed(stored map[string][]byte) {
 	for i := range l {
 		if w := &l[i]; !w.Rewinds() {

@@ -136,8 +136,7 @@ func TestBudget_SameAsModel(t *testing.T) {
 	}
 }
 
-// Even if one share uses the whole pool and releases nothing, the other shares can use their
-// floors.
+// While one share holds the whole pool, the other shares can use their floors.
 func TestBudget_StuckShare(t *testing.T) {
 	b := New(1000)
 	stuck, a, c := b.Open(nil), b.Open(nil), b.Open(nil)

@@ -12,9 +12,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// Damage in a segment hides no newer records in two cases. The next segment begins at most one
-// record after the snapshot, or the head is in a later segment. The segment numbers with nine
-// digits sort before eight digits as text.
+// Missing returns nil in two cases: the snapshot has all lost records, or the head is after the
+// damage. Segments are compared by number. As text, the name of a segment with nine digits comes
+// before a name with eight digits.
 func TestCatalog_DamageBeforeSnapshotOrHead(t *testing.T) {
 	for _, first := range []uint64{1, 99_999_998, 99_999_999, 100_000_000} {
 		log := &journal.Log{Head: 80, Last: 95, LastID: journal.ID{Seq: 95}}

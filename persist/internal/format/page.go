@@ -32,8 +32,8 @@ const (
 	PageRows = digest.PageRows // Rows of a dense page, and entries of a sparse page.
 	// Maximum size of a data page in bytes. A page of minPageRows rows may be larger.
 	maxPageBytes = 256 << 10
-	// Minimum number of rows of a data page. A page has fewer rows only if these do not fit into a
-	// value.
+	// Minimum number of rows of a data page. If that many rows do not fit into a value, a page has
+	// fewer rows.
 	minPageRows = 64
 	varyingRows = 1024 // Rows of a data page if rows vary in size.
 
@@ -45,8 +45,8 @@ const (
 // The kinds of pages. The value of a page begins with its kind.
 const (
 	pageDirect     = 0 // The content follows.
-	pageReference  = 1 // Names a snapshot file that has the content under the same key.
-	pageRepeat     = 2 // Names a column that has the content, in this file or another one.
+	pageReference  = 1 // The content is in another snapshot file, under the same key.
+	pageRepeat     = 2 // The content is under another column, in this file or another file.
 	pageCompressed = 3 // The compressed content follows.
 )
 

@@ -62,8 +62,8 @@ func (r *Reader) Check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// registry checks the registry, records the entities that are alive, and returns the registry's
-// checksum.
+// registry checks the registry and returns its checksum. It stores the generations of alive
+// entities in c.alive.
 func (c *check) registry(ctx context.Context) (uint64, error) {
 	m := c.Manifest
 	if err := format.CheckSizes(m.Alive, m.Free, m.Total); err != nil {
@@ -89,8 +89,8 @@ func (c *check) registry(ctx context.Context) (uint64, error) {
 	return digest.RegistryOf(sum, m.Alive, m.Free), err
 }
 
-// meet records that an array contains e. It reports whether the array contained an entity with the
-// same index before. Several goroutines may call meet.
+// meet adds e to the entities that were seen in an array. It reports whether an entity with the
+// same index was seen before. Several goroutines may call meet.
 func (c *check) meet(e ecs.Entity) bool {
 	bit := uint32(1) << (e.Index() % 32)
 	return atomic.OrUint32(&c.seen[e.Index()/32], bit)&bit != 0
