@@ -11,8 +11,8 @@
 //
 // Every record has a seq, which grows by one, and a parent: the seq of the record that it
 // continues. After a rewind the next record names an older parent. Existing records are never
-// rewritten, so the abandoned branch stays. In this example, each arrow leads to the parent. Records
-// 3 and 4 are abandoned, and record 6 is the head:
+// rewritten, so the abandoned branch stays. In this example, each arrow leads to the parent.
+// Records 3 and 4 are abandoned, and record 6 is the head:
 //
 //	1 <- 2 <- 3 <- 4
 //	     ^
@@ -57,8 +57,8 @@
 //
 // All other bad bytes are a torn tail: an unfinished write that was never acknowledged.
 //
-// In this example, the highest watermark in a valid header is at the bar. The second line says how a
-// scan treats the bytes above it:
+// In this example, the highest watermark in a valid header is at the bar. The second line says how
+// a scan treats the bytes above it:
 //
 //	record  record  bad      record  |  record  bad   record
 //	kept    kept    corrupt  kept    |  kept    torn  dropped

@@ -19,9 +19,9 @@ import (
 // A Follower keeps a world at the newest state of a store. Another process, or another part of this
 // process, writes that store. Spectators, read-only servers and standby servers use a Follower.
 //
-//	owner      Commit ─▶ journal      Commit ─▶ journal      ends
-//	                        │                      │           │
-//	follower            Advance                Advance        Open ─▶ the world has the store
+// Each Advance reads the ticks that the writing program has committed since the last Advance, and
+// applies them to the world. When the writing program has ended, [Follower.Open] makes the
+// follower's world the world of the store.
 //
 // Applying a tick takes O(rows that the tick wrote). It updates the undo log, indexes, masks,
 // groups and changes of the world. With [ecs.Options.History], [ecs.History.Seek] moves the world

@@ -14,12 +14,8 @@ import (
 )
 
 // After Open, the history of the world can hold ticks from the disk. Open fills the world with the
-// state before those ticks, and then applies the ticks one by one.
-//
-//	snapshot ── … ── base ── tick ── tick ── head
-//	                  Load    Apply   Apply          the history has base, tick, tick
-//
-// The world changes only after all of these ticks were read and applied to an image.
+// state before those ticks, and then applies the ticks up to the head one by one. Before Open
+// changes the world, it reads all of these ticks and applies them to an image.
 
 // A replayPath is a state and the ticks that lead from it to the present state.
 type replayPath struct {

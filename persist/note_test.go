@@ -225,13 +225,12 @@ func marked(t testing.TB, w *storetest.World, s *persist.Store, name string) {
 	require.NoError(t, s.Commit())
 }
 
-// markedStore creates a store of these records:
+// markedStore creates a store of ten records. Each entry below is the number of a record and its
+// mark, if any. Record 10 is the head.
 //
-//	record   1   2   3   4   5        6   7   8        9  10
-//	mark     a   b   a   c   b (left) a~1     x (left) b
-//	         1───2───3───4───5
-//	             └───6───7───8
-//	                     └─────────────────────────────9──10, the head
+//	1 a ── 2 b ── 3 a ── 4 c ── 5 b
+//	       └───── 6 a~1 ── 7 ── 8 x
+//	                       └─── 9 b ── 10
 func markedStore(t testing.TB) string {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(5)

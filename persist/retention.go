@@ -18,8 +18,9 @@ import (
 // snapshot files and the oldest journal segments that are not needed. The zero Retention keeps
 // everything up to a bound, see Bytes.
 //
-//	newest ◀── Last, Ticks, Age: requested ── older, up to Bytes ── oldest
-//	           single older snapshots: one per period of Every, slots
+// Last, Ticks and Age request the newest data, and the store removes older data. Without a request,
+// all data up to Bytes stays. In both cases, single older snapshots stay: slots, and one snapshot
+// for each period of Every.
 //
 // Some data always stays, whatever the Retention says:
 //
@@ -30,7 +31,7 @@ import (
 //   - the journal after these snapshots
 //
 // If this data takes more than Bytes, it stays nevertheless, and [RetentionStatus.Reason] says why.
-// A store removes nothing if damage was found when it was opened.
+// A store that was found damaged when it was opened is not pruned.
 type Retention struct {
 	// Last, Ticks and Age request old data. Last is a number of newest snapshots, Ticks a number of
 	// newest ticks, and Age a duration by the clock of the store. If any of them is set, the store
@@ -291,10 +292,10 @@ type pruning struct {
 
 // A choice lists the ways to prune a store, as numbered steps. Each step keeps less data than the
 // step before, and the last step keeps only required data. If something is requested, step 0 keeps
-// the requested data. The steps remove these kinds of data in order, the oldest first:
+// the requested data.
 //
-//	all set      bases, then periods
-//	all not set  periods, then bases
+// If the field all is set, the steps remove bases first, and then snapshots of periods. Otherwise
+// they remove snapshots of periods first. Of each kind, the oldest are removed first.
 type choice struct {
 	past
 	bases   []*storedSnapshot // Ancestors of the newest state, newest first.
@@ -582,8 +583,8 @@ func (s *Store) branched(parent, last uint64) {
 	}
 }
 
-// storedSnapshots returns the entries for the snapshots in c, for a store whose newest state is
-// that of the record with seq head.
+// storedSnapshots returns the entries for the snapshots in c. The newest state of the store is that
+// of the record with seq head.
 func storedSnapshots(c *catalog.Catalog, head uint64) (list []storedSnapshot) {
 	// next maps a record to the record that continues it.
 	stored, next := map[uint64]bool{}, map[uint64]uint64{head: 0}

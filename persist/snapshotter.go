@@ -60,11 +60,10 @@ type SnapshotResult struct {
 	Lost []string
 }
 
-// A snapshotter makes the snapshots of a store:
-//
-//	Commit   | begin | copy some | copy some | ... | hand over |
-//	               `---- a raw.Pin reads the tick -----'  |
-//	goroutine                                             pages, file, sync, name
+// A snapshotter makes the snapshots of a store. A Commit begins a snapshot of its tick, and a
+// raw.Pin keeps the state of that tick readable. This Commit and the Commits after it copy the
+// state. When the copy is complete, another goroutine makes pages of it, writes and syncs the file,
+// and gives the file its name.
 //
 // At most one snapshot is under way: see [snapshotStage].
 type snapshotter struct {
@@ -93,8 +92,9 @@ type snapshotter struct {
 	bounding
 }
 
-// A snapshotStage is what happens to the snapshot under way. Only the functions at the arrows
-// change it, in the goroutine of the world:
+// A snapshotStage is the stage of the snapshot under way. Each arrow leads from one stage to the
+// next, and names the function that makes the change. These functions run in the goroutine of the
+// world.
 //
 //	       begin             startWriting             adoptResult
 //	idle ─────────▶ copying ──────────────▶ writing ─────────────▶ idle

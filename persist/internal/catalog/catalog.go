@@ -24,11 +24,12 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// A scan creates a Catalog by reading names, headers and manifests. Refresh and Relist update it:
+// A scan creates a Catalog. It lists the snapshots, reads their manifests and then the journal, and
+// checks whether all of them are consistent. If files vanish meanwhile, the scan lists the files
+// again. If a store in use looks damaged, the scan reads everything a second time.
 //
-//	scan     names of snapshots ─▶ their manifests ─▶ journal ─▶ consistent with each other?
-//	rescan   files that vanished meanwhile; everything once, if a store in use looks damaged
-//	later    Refresh: snapshots, then the journal. Relist: only snapshots, of known states
+// Later, Refresh reads the changes of the snapshots and of the journal. Relist reads only the
+// changes of the snapshots, for states that the Catalog already has.
 //
 // A scan records damage in SnapshotInfo.Err and in the problems of the journal, so tools can show
 // the remaining data. Usable and Missing decide whether a program may continue the store.

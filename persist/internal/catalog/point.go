@@ -261,10 +261,11 @@ func clock(text string) (then func(newest time.Time) time.Time, ok bool) {
 // errTooEarly reports a time before all ticks.
 var errTooEarly = errors.New("no tick is as old")
 
-// by searches the path to the newest state for the newest record that was committed before a limit
-// or at that time. The function then() computes the limit from the time of the newest state. If all
-// records are later, the error is [errTooEarly], and the second result is the time of the oldest
-// record. The clock may go backwards, so the search stops at the first match from the newest state.
+// by() returns the newest record that was committed at or before a limit. It searches the path to
+// the newest state. The function then() computes the limit from the time of the newest state. If
+// all records are later, the error is [errTooEarly], and the second result is the time of the
+// oldest record. The clock may go backwards, so the search stops at the first match from the newest
+// state.
 func (c *Catalog) by(then func(newest time.Time) time.Time) (seq uint64, oldest time.Time, err error) {
 	var limit time.Time
 	// If the record of the newest state is lost, its snapshot provides the time.

@@ -347,12 +347,14 @@ func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, b
 // newestOn returns the newest record on the path to seq whose state can be loaded. The map whole
 // has the states with a complete snapshot. newestOn walks back from record seq to the first of
 // these states. Records after a lost one are unreachable. If the path has no state with a snapshot,
-// newestOn returns the parent of the oldest known record of the path, and false. In these examples,
-// S marks the states with a snapshot:
+// newestOn returns the parent of the oldest known record of the path, and false.
 //
-//	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5  ◀─ 6    newestOn(6) is 3
-//	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5S ◀─ 6    newestOn(6) is 6
-//	1S ◀─ 2 ◀─ 3    (4)       5  ◀─ 6    none, 4 is unknown; LastReachableBefore(6) is 3
+// In these examples, an arrow leads to the parent of a record, and S marks the states with a
+// snapshot. In the last example, record 4 and its parent are unknown:
+//
+//	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5  ◀─ 6       newestOn(6) is 3, true
+//	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5S ◀─ 6       newestOn(6) is 6, true
+//	1S ◀─ 2 ◀─ 3    4 unknown ◀─ 5 ◀─ 6     newestOn(6) is 4, false
 func (c *Catalog) newestOn(seq uint64, whole map[uint64]bool) (newest uint64, ok bool) {
 	stored, root := map[uint64]bool{}, seq
 	for id := range c.StatesTo(seq) {
@@ -613,7 +615,8 @@ func (c *Catalog) Usable() error {
 //     snapshot.
 //   - The head was chosen after the damaged bytes were written, see headBehind.
 //
-// For example, a snapshot of record 89 has all lost records below, but one of record 88 may not:
+// In this example, records 82 to 89 are lost. A snapshot of record 89 has all of them, but a
+// snapshot of record 88 may lack record 89:
 //
 //	segment 7  | 80 | 81 | damage |   segment 8  | 90 | 91 | …
 func (c *Catalog) Missing(base SnapshotInfo) error {

@@ -165,11 +165,8 @@ func (c *Catalog) Path(from, to uint64) ([]journal.Entry, error) {
 }
 
 // Records are applied to a state one after the other, but reading and decoding a record needs no
-// state. So several goroutines read the next records while the caller applies earlier ones:
-//
-//	path     | part   | part   | part   | …
-//	workers    read     read     read           bytes, checksums, decoded ticks
-//	caller     f f f f  f f f f  …              applies the ticks
+// state. So several goroutines read the records of a path, one part of the path each. They verify
+// checksums and decode the ticks. Meanwhile the caller applies the records of earlier parts.
 
 // A Record is a record of the journal that was read.
 type Record struct {

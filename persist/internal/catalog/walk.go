@@ -7,15 +7,12 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A Walk advances a state along records:
+// A Walk advances a state along records. If a program converted the store between two ticks, the
+// second tick continues the converted state. Then the step replaces the state by the converted
+// state before it applies the tick.
 //
-//	state ──converted?──▶ before ──tick──▶ after ──converted?──▶ before ──tick──▶ …
-//
-// If a program converted the store between two ticks, the next tick continues the converted
-// state.
-//
-// The image is changed in place, so a step costs only as much as its tick wrote. Callers that
-// need an older state must clone it.
+// The image is changed in place, so a step costs only as much as its tick wrote. Callers that need
+// an older state must clone it.
 type Walk struct {
 	Catalog *Catalog
 	// Before, if not nil, is called before a tick is applied to im. If the store was converted

@@ -12,10 +12,10 @@ import (
 // writers of pages use it. The manifest stores only sizes; the length and existence of a page
 // follow from them.
 //
-//	kind          rows of                    page
-//	SparseArray   each index of an entity    4096 entries, as AppendSparsePage writes them
-//	DenseArray    each row: its entity       4096 of 8 bytes
-//	DataArray     each row: its value        number of rows that DataPageRows gave the writer
+//	kind          row i contains               rows in a page
+//	SparseArray   the row of entity index i    4096, encoded by AppendSparsePage
+//	DenseArray    the entity of row i          4096, of 8 bytes each
+//	DataArray     the value of row i           as many as DataPageRows gave the writer
 type Array struct {
 	Component int // Component number. -1 means the registry of entities.
 	Kind      int // SparseArray, DenseArray or DataArray.

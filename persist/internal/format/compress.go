@@ -11,14 +11,14 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
-// A compressed page contains one frame of Zstandard (RFC 8878). If the frame is too small for the
-// size of its content, zeros follow it:
+// The value of a compressed page is [3, crc, [size, sum, bytes]]. The bytes contain one frame of
+// Zstandard (RFC 8878):
 //
-//	[3, crc, [size, sum, frame 0 0 0 ...]]
-//	    |     |     |    '-- at least 1/256 of size
-//	    |     |     '-- of frame and zeros, verified before decompression
-//	    |     '-- of the content, in bytes
-//	    '-- of the content, as in all kinds of pages
+//	3       the kind of the page
+//	crc     checksum of the content, as in all kinds of pages
+//	size    length of the content
+//	sum     checksum of the bytes, verified before decompression
+//	bytes   the frame, and then zeros up to a length of at least 1/256 of size
 const (
 	// mostShrunk is the maximum ratio of content to compressed bytes. It bounds the memory that an
 	// untrusted file can take.

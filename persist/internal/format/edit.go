@@ -19,14 +19,18 @@ import (
 //	old   | kept | removed | kept    | removed | kept |
 //	new   | kept | given     | kept    | given | kept |
 //
-//	edits   number of edits, then for each one: skipped, removed, given, the given bytes
+// The edits of a row are encoded as their number, followed by these values for each edit:
 //
-//	abc10def to abc7def   1   3 2 1 7
+//	skipped   number of kept bytes before the edit
+//	removed   number of removed bytes
+//	given     number of new bytes
+//	bytes     the new bytes
 //
-// All numbers are varints. "skipped" is the number of kept bytes before the edit, "removed" the
-// number of removed bytes, and "given" the number of new bytes. Each edit begins and ends with
-// differing bytes, and at least editsApart bytes between two edits are kept. So a change has
-// exactly one encoding.
+// For example, 1 3 2 1 7 changes abc10def to abc7def. It has one edit, which keeps 3 bytes, removes
+// 2 bytes and adds 1 byte, the digit 7.
+//
+// All numbers are varints. Each edit begins and ends with differing bytes, and at least editsApart
+// bytes between two edits are kept. So a change has exactly one encoding.
 type edit struct{ from, to, at, end int }
 
 // editsApart is the minimum number of equal bytes between two edits. Beginning another edit costs
@@ -297,7 +301,7 @@ func (p *StoragePatch) EditsOf(row int) []byte {
 	return p.EditingOnly(func(other int) bool { return other == row }).Edits
 }
 
-// EditingOnly returns p without the edits of those rows for which the function edits returns false.
+// EditingOnly returns p with only the edits of the rows for which the function edits returns true.
 func (p StoragePatch) EditingOnly(edits func(row int) bool) StoragePatch {
 	v, kept := varints{src: p.Edits}, EditedRows{}
 	for _, r := range p.EditRanges {

@@ -8,14 +8,17 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// An opEncoder encodes the operations of a tick in the order of the calls.
+// An opEncoder encodes the operations of a tick in the order of the calls. All numbers are varints:
 //
-//	operations  (code, count, entities)*           varints
+//	operations  (code, count, entities)*
 //	code        kind + 8·(component number + 1), or only the kind without a component
 //	entity      index - last index, generation - last generation, both zigzag
 //
-//	create 5, 6, 7     0 3   10 2   2 0   2 0      all of generation 1
-//	add 0 to 5         10 1   3 0
+// For example, these operations create entities 5, 6 and 7 of generation 1, and then add component
+// 0 to entity 5. Each pair of numbers is a code and a count, or an entity:
+//
+//	create 5, 6, 7      0 3    10 2   2 0   2 0
+//	add 0 to 5          10 1   3 0
 //
 // Consecutive operations with the same code share the code. A clear has no entities and always its
 // own code. Entities are stored as the difference from the previous entity, of any code. So

@@ -105,11 +105,11 @@ func FewerRows(sizes []int, pageRows int) int {
 // castagnoli is the polynomial of all checksums.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A PageRef is the position of a page's content: an older file, or another column whose page with
-// the same number has the same content. A PageRef never refers to another reference.
+// A PageRef says where the content of a page is. It is in the same page of an older file, or in the
+// page with the same number of another column. A PageRef never refers to another reference.
 //
-//	dense of A, page 7 | content of page 7      |
-//	dense of B, page 7 | Column: dense of A     |   both storages have one order
+// For example, the dense arrays of A and B are equal if both storages have one order of entities.
+// Then page 7 of B refers to page 7 of A: Column is the column of A's dense array.
 type PageRef struct {
 	File   uint32 // 0 means the file that contains the reference.
 	CRC    uint32 // Checksum of the content.
@@ -219,7 +219,8 @@ func DecodePage(value []byte) (content []byte, ref PageRef, err error) {
 //   - the number of skipped entries
 //   - the difference to the row that follows the row of the previous entry, in zigzag
 //
-// For example, 3 - 10 is -7, which is 13 in zigzag:
+// In this example, each pair of bytes is below its entry. The row after 9 would be 10, so row 3
+// differs by -7, which is 13 in zigzag:
 //
 //	rows   | none | none | 7 | 8 | 9 | none | 3 |
 //	bytes        2 14       0 0 0 0         1 13

@@ -32,8 +32,8 @@ const (
 //	storage   [number, rows before, rows, entity ranges, entities, value ranges, values]
 //	          A storage in an edited tick has two more values: edit ranges, edits.
 //
-// Ranges are a bin of varints: rows skipped since the last range, rows in it. Rows 2 to 4 and 9 are
-// 2 3 4 1.
+// Ranges are a bin of varints: rows skipped since the last range, rows in it. For example, rows
+// 2 to 4 and row 9 are encoded as 2 3 4 1.
 type TickEncoder struct {
 	*Encoder
 	scratch []byte // Encoded ranges. Their length is written first.

@@ -20,10 +20,14 @@ import (
 )
 
 // An Image is the state of a world at the end of a tick, without Go types. Rows are bytes in the
-// format of package layout. Recovery and tools replay ticks on it.
+// format of package layout. Recovery and tools replay ticks on it. The methods are called in this
+// order:
 //
-//	snapshot ─▶ New, pages put in place ─▶ Link ─▶ Adopt, Apply … ─▶ DropDead ─▶ Fill or World
-//	                                               (for each tick)
+//	New             an image of a snapshot, in which pages are then put in place
+//	Link            when all pages are in place
+//	Adopt, Apply    for each tick
+//	DropDead        after the last tick
+//	Fill or World   loads the state into a world
 //
 // These invariants hold between two ticks, and every method that changes rows keeps them:
 //

@@ -83,11 +83,9 @@ func newFile(file disk.File, name string, t *trailer, size int64) *File {
 	}
 }
 
-// findBucket reads bbolt's meta pages and the leaf that names the bucket: three pages.
-//
-//	pages 0, 1      page root          page bucket.root
-//	metas ──root──▶ leaf "pages" ────▶ root node of the tree
-//	                      └ or the only leaf itself, if it is small
+// findBucket reads three pages: bbolt's two meta pages, and the leaf that names the bucket. The
+// meta pages have the page number of that leaf. The leaf has the page number of the tree's root
+// node. If the tree is small, the leaf contains the whole tree instead.
 func (f *File) findBucket(read readFunc) (bucket, error) {
 	metas := make([]byte, 2*pageSize)
 	if err := read(metas, 0); err != nil {

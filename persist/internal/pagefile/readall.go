@@ -22,15 +22,13 @@ const (
 	windowSize = 4 * blockSize
 )
 
-// These functions read a whole file in the order of its bytes, not in the order of keys:
+// These functions read a whole file in the order of its bytes, not in the order of keys. First they
+// read the nodes of the tree to find the places of the pages. Then several goroutines read stripes
+// of the file. In a stripe, a window moves block by block. The checksum of each block is verified,
+// and the pages in the window are visited. A place belongs to the stripe in which it begins.
 //
-//	nodes ──walk, raw──▶ places, sorted by offset
-//	file  | stripe 0           | stripe 1           | …     one goroutine each
-//	      | window ▶           | window ▶                   moves block by block, verifies
-//	                                                        checksums, visits the pages in it
-//
-// A place belongs to the stripe in which it begins. Nodes are read twice. The first read finds the
-// places without verifying checksums. The second read verifies the nodes as parts of their blocks.
+// Nodes are read twice. The first read finds the places without verifying checksums. The second
+// read verifies the nodes as parts of their blocks.
 
 // ReadAll reads the whole file once and calls visit with every page. It calls visit from one
 // goroutine per processor, in no particular order. The value is valid until visit returns.

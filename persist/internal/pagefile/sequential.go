@@ -35,14 +35,12 @@ const (
 // starts early, so the device works in parallel. The checksums of blocks are computed before
 // writing.
 //
-// buf holds the bytes that are not written yet, as they will be in the file. The field at is their
-// file offset:
+// The field buf holds the bytes that are not written yet, as they will be in the file. It has whole
+// nodes, and then the open leaf. The field at is the file offset of buf.
 //
-//	buf | whole nodes | room | key value key value …
-//	                  leaf   └ leafRoom after it
-//
-// The open leaf reserves room for its header and elements, because their number is known only when
-// it ends. Then its keys and values move to their final position.
+// The open leaf begins with leafRoom reserved bytes, followed by keys and values. The header and
+// the elements go into the reserved bytes when the leaf ends, because their number is known only
+// then. At that time the keys and values move to their final position.
 type sequentialTree struct {
 	file disk.File
 	name string // The final name of the file.

@@ -63,16 +63,14 @@ func (p *present) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.Ap
 // Done does nothing, because a present keeps no old rows.
 func (p *present) Done(_ raw.Storage, _, _ int) {}
 
-// A rowCopy is the copy of the registry or of a component for a snapshot, in groups of 4096 rows.
+// A rowCopy is the copy of the registry or of a component for a snapshot, in groups of 4096 rows. A
+// group has its entities first, and then its data pages. What is copied of group g depends on the
+// fields rows and dense:
 //
-//	group    | entities | data page | data page | ... |
-//
-// What is copied of group g depends on rows and dense. The right column says what the snapshot
-// writes from the copy:
-//
-//	rows.has(g)   entities and data   makes dense page, data pages, checksum of the group
-//	else dense    entities            makes only parts of sparse pages
-//	else          nothing             everything as in the previous snapshot
+//	condition     copied              the snapshot writes from the copy
+//	rows.has(g)   entities and data   dense page, data pages, checksum of the group
+//	else dense    entities            parts of sparse pages
+//	else          nothing             nothing: it refers to the previous snapshot
 //
 // The digest of a state has a checksum for each of these groups, computed from the copy.
 type rowCopy struct {

@@ -16,10 +16,12 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
-// A Filling is the image of a state while its pages are put in place, in any order:
+// A Filling is the image of a state while its pages are put in place, in any order. The kind of a
+// page determines its field in the image:
 //
-//	page   | registry | dense of component 0 | data of component 0 | ...
-//	Image  | Registry | Entities             | Packed, or Rows     | ...
+//	page of the registry             Registry
+//	dense page of a component        Entities
+//	data page of a component         Packed, or Rows
 //
 // The image has no sparse arrays, because they follow from the dense ones. So pages of sparse
 // arrays are kept as they are stored. The lookup of rows by entity is built later: see

@@ -15,12 +15,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// A loading reads a snapshot file once with several goroutines. It checks, decodes and places each
-// page while the page is in the processor's cache.
-//
-//	file   | block | block | block | ...   checksums verified (package pagefile)
-//	          | page  | page  | ...        checksum verified, decoded
-//	image  | Registry | Entities, rows of component 0 | ... , then digest
+// A loading reads a snapshot file once with several goroutines. Package pagefile verifies the
+// checksums of the blocks. The loading verifies the checksum of each page, decodes the page, and
+// puts it in place in the image. It does this while the page is in the processor's cache.
 //
 // Pages come in any order, in these steps:
 //

@@ -14,13 +14,9 @@ import (
 )
 
 // A pageList is the contents of a new snapshot file: its manifest, and its pages ordered by key.
-// Several goroutines encode a batch of pages while the previous batch is written:
+// While a batch of pages is written, several goroutines encode the next batch.
 //
-//	encoding   | batch 0 | batch 1 | batch 2 |
-//	writing              | batch 0 | batch 1 | batch 2 |
-//	syncing                        | ...              (package pagefile)
-//
-// add decides which pages repeat an earlier page, before any page is encoded. The manifest is the
+// add() decides which pages repeat an earlier page, before any page is encoded. The manifest is the
 // first page of the file and states whether any page repeats. The position of a page is known once
 // it is encoded.
 type pageList struct {

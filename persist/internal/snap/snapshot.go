@@ -92,9 +92,9 @@ type SnapshotBase struct {
 	Dirty Dirty
 }
 
-// NewSnapshot returns a snapshot of a state of w. from: that state. The snapshot covers the
-// storages for which keep returns true; they must be in s. NewSnapshot immediately copies resources
-// and storages that do not rewind. Advance copies all other storages.
+// NewSnapshot returns a snapshot of a state of w. The parameter from reads that state. The snapshot
+// covers the storages for which keep returns true; they must be in s. NewSnapshot immediately
+// copies resources and storages that do not rewind. Advance copies all other storages.
 //
 // NewSnapshot calls from.Done for all rows that will not be copied, so the world keeps fewer old
 // values while the program continues.
