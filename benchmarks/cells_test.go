@@ -29,10 +29,10 @@ var (
 // BenchmarkCells reports how much persistence lengthens the median and the worst tick, in two
 // variants:
 //
-//	stet  a store journals every tick, calls fsync every 100 ms, and starts a new snapshot
-//	      as soon as the previous one is on disk
-//	copy  there is no journal; a tick stops the world to copy all cells, and a goroutine
-//	      writes the copy to a file; the next tick after the write starts a new copy
+//   - stet: A store journals every tick, and calls fsync every 100 ms. It starts a new snapshot as
+//     soon as the previous snapshot is on disk.
+//   - copy: A tick copies all cells while the world waits, and a goroutine writes the copy to a
+//     file. The next tick after the write makes a new copy. No journal is written.
 //
 // The world has ten million cells of 4 bytes, each a component of its own entity. There are 30
 // ticks per second. A tick updates 1000 to 256 000 random cells, which follow Zipf's law.

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// fixture is a package with two cycles of files: a.go, b.go and c.go, and d.go and e.go. File f.go
-// refers to no file.
+// fixture is a package with two cycles of files. The files a.go, b.go and c.go form the first
+// cycle, and d.go and e.go form the second. The file f.go only refers to itself.
 var fixture = map[string]string{
 	"a.go": "package p\ntype T[E any] struct { part }\nfunc (t *T[E]) A() { t.B() }\n",
 	"b.go": "package p\nfunc (t *T[E]) B() { made().c = 1 }\ntype Face interface { M() }\n",

@@ -20,8 +20,8 @@ import (
 // ports are systems and processors on which the code must compile, in addition to those that run
 // the tests. `make ports` compiles for all ports. This test only checks the types of the code and
 // of its tests, and so takes seconds instead of minutes. It finds constants that overflow an int,
-// such as on linux/386, and calls that a system lacks, such as windows/amd64. The other ports are
-// checked only with STET_DEEP, as in CI.
+// for example on linux/386. It also finds calls that a system lacks, for example windows/amd64. The
+// other ports are checked only with STET_DEEP, as in CI.
 var ports = []string{"linux/386", "windows/amd64", "wasip1/wasm", "linux/arm", "darwin/arm64", "freebsd/amd64", "js/wasm"}
 
 func TestPorts_TypeCheck(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// A room is a package as a graph of its files. An edge from one file to another means that the
-// first uses a name, field or method of the second. A method belongs to the file that declares it.
+// A room is a package as a graph of its files. An edge from file a to file b means that a uses a
+// name, field or method of b. A method belongs to the file that declares it.
 type room struct {
 	path    string                         // Path below the module.
 	lines   map[string]int                 // Number of lines with code, by file.
@@ -299,7 +299,7 @@ func (r *room) cycle(knot []string) (shortest []edge) {
 }
 
 // cuts returns up to n edges whose removal makes the largest group of cyclic files smaller. The
-// best edge is first: it leaves the smallest group, or has the fewest references.
+// best edges come first. They leave the smallest group, or have the fewest references.
 func (r *room) cuts(knot []string, n int) (text []string) {
 	type candidate struct {
 		edge

@@ -6,8 +6,9 @@
 // A benchmark reports its budget as a metric. The unit of the budget selects the metric that is
 // compared with it:
 //
-//	x/budget   x/limit: the ratio to hand-written code
-//	ns/budget  ns/more, or ns/op if the result has no ns/more
+//	budget in    is compared with
+//	x/budget     x/limit, the ratio to hand-written code
+//	ns/budget    ns/more, or ns/op if the result has no ns/more
 //
 // With -grid, it prints a Markdown table for each unit. The last element of a benchmark's name
 // selects the column. Repeated results show their median.

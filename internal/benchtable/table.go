@@ -77,10 +77,10 @@ func (t *table) over() (names []string) {
 // render returns the table, with a row for each budget and for each result without a budget. The
 // verdicts are:
 //
-//	ok      up to the budget
-//	listed  up to the limit in the file of limits
-//	noise   above the limit, but within the noise
-//	over    above the limit and the noise
+//	ok      the value is at most the budget
+//	listed  the value is at most the limit in the file of limits
+//	noise   the value is above the limit, and the difference may be noise
+//	over    the value is above the limit by more than noise
 func (t *table) render() string {
 	var b strings.Builder
 	out := term.NewOut(&b, nil)

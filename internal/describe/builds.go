@@ -14,8 +14,8 @@ type Builds struct {
 	Floats bool `json:"floats"`
 }
 
-// BuildsOf returns the builds that wrote two states. It returns nil if they are equal, or if one is
-// unknown.
+// BuildsOf returns the builds that wrote two states. It returns nil if the builds are equal, or if
+// a build is unknown.
 func BuildsOf(before, after string) *Builds {
 	if before == "" || after == "" || before == after {
 		return nil

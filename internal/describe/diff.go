@@ -40,8 +40,9 @@ type Difference struct {
 	Row       inspect.RowDiff
 }
 
-// Differences returns the differences of two states: first those of resources, then those of each
-// entity, and after them those of its components.
+// Differences returns the differences of two states. The differences of resources come first. Then,
+// for each entity, the difference of the entity itself is followed by the differences of its
+// components.
 //
 // The filter of(name) selects components by name; of("") selects created, destroyed and moved
 // entities. A nil filter includes everything. If the argument moved is false, rows and entities

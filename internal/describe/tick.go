@@ -31,8 +31,8 @@ type ComponentCounts struct {
 	destroyed []ecs.Entity // Entities that the tick destroyed.
 }
 
-// CountTick counts the changes of a tick: the changed rows in c, and the operations in ops. Some
-// components have only one of the two.
+// CountTick counts the changes of a tick: the changed rows in c, and the operations in ops. A
+// component may have only rows, or only operations.
 func CountTick(c *inspect.Commit, ops []inspect.Op) TickCounts {
 	var d TickCounts
 	counts := map[int]*ComponentCounts{}
@@ -80,7 +80,7 @@ func CountTick(c *inspect.Commit, ops []inspect.Op) TickCounts {
 //
 // An Indexed storage counts gaps as rows. There, the result is instead the number of remove calls
 // plus the number of destroyed entities whose row changed. If the tick cleared the component or
-// left no rows, the formula above is used, although it counts gaps.
+// left no rows, the formula also applies to an Indexed storage.
 func (c *ComponentCounts) removed() int {
 	if !c.Indexed || c.Cleared > 0 || c.After == 0 {
 		return max(0, c.Before+c.Added-c.After)

@@ -2,11 +2,14 @@
 // code hashes a world in memory and the untyped image of a stored world. So any reader can verify a
 // stored digest.
 //
-//	world    tick, registry, and per storage in the order of names: name, sum
-//	storage  number of rows, and the sum of each page of 4096 rows
-//	page     entities, then values, in their canonical encoding
+// The digest is computed from three kinds of sums:
 //
-// Sums are xxh3, 64 bits; integers are little-endian.
+//	sum of      covers
+//	the world   tick, sum of the registry, and name and sum of each storage, ordered by name
+//	a storage   number of rows, and the sum of each page of 4096 rows
+//	a page      entities, then values, in their canonical encoding
+//
+// A sum is the xxh3 hash of these bytes, with 64 bits. Integers are little-endian.
 package digest
 
 import (

@@ -1,5 +1,5 @@
-// Command journeys counts the functions and files that common calls enter: how much of the code a
-// reader passes on the way through one operation. It must be built with coverage counters:
+// Command journeys counts the functions and files that run in a common call. This is how much code
+// a reader must read to follow the call. It must be built with coverage counters:
 //
 //	go run -cover -covermode atomic -coverpkg ./... ./internal/journeys [-functions JOURNEY]
 //

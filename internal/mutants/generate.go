@@ -246,8 +246,8 @@ func (s *source) isBool(e ast.Expr) bool {
 	return ok && t.Info()&types.IsBoolean != 0 && !s.isConstant(e)
 }
 
-// pick adds a fault that replaces the integer e by the expression is. It skips types that cannot be
-// named in this package.
+// pick adds a fault that replaces the integer e by another expression (is). It skips types that
+// cannot be named in this package.
 func (g *generator) pick(e ast.Expr, is string) {
 	t := g.info.Types[e].Type
 	if t == nil {

@@ -15,9 +15,9 @@ const (
 // dotBits are the bits of the dots of a braille character, by column, from the top.
 var dotBits = [dotColumns][dotRows]rune{{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}}
 
-// Chart draws s from tick first to tick last, with Braille dots. It returns rows lines for the
-// values and one line for the ticks, each of the given width. A column of dots covers all values at
-// its ticks, so every peak is visible.
+// Chart draws s from tick first to tick last, with Braille dots. It draws the values in the given
+// number of lines (rows), and the ticks in one more line. Each line has at most the given width. A
+// column of dots covers all values at its ticks, so every peak is visible.
 //
 //	40 |    ⡏⠉⠉⠉
 //	   |⣀⣀⣀⣀⡇

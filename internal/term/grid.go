@@ -150,8 +150,8 @@ func (g *Grid) fit(shown []int) (widths []int) {
 	return widths
 }
 
-// blocks splits the columns with the given indices into blocks, each of which fits into a line if
-// possible. Every block begins with the first column, because that column names the row.
+// blocks splits the columns with the given indices into blocks. If possible, each block fits into a
+// line. Every block begins with the first column, because that column names the row.
 func (g *Grid) blocks(shown, widths []int) (blocks [][]int) {
 	room := 0
 	for n, i := range shown {

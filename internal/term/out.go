@@ -1,13 +1,12 @@
 // Package term prints text for people: lines, tables, colours, a pager and progress. It does not
 // depend on stores.
 //
-//	Line, Print ─┐
-//	             ├──▶ Out (buffered) ──▶ cleaner, if raw ──▶ screen ──▶ pager, or the file
-//	Grid.Row ────┘
+// Line, Print and Grid.Row write to the buffer of an [Out]. From there, text goes to a pager, or
+// directly to the destination.
 //
 // Text is made safe for a terminal before it is printed. [Clean] makes a line or a cell safe. A
-// format such as JSON is written to a file unchanged. If the destination is a terminal, the cleaner
-// makes it safe.
+// format such as JSON is written to a file unchanged. If the destination is a terminal, a cleaner
+// after the buffer makes such a format safe.
 package term
 
 import (

@@ -8,12 +8,9 @@ import (
 	"strings"
 )
 
-// A screen is the destination of results. Output that is longer than the terminal goes through a
-// pager.
-//
-//	short output    buffered ──Close──▶ out
-//	long output     buffered ──▶ pager ──▶ out
-//	no terminal     ──▶ out
+// A screen is the destination of results. On a terminal, it buffers the output until Close or until
+// the output is longer than the terminal. Then a pager prints the buffered and the later output.
+// Elsewhere, output is written directly to out.
 type screen struct {
 	out    io.Writer
 	height int    // The number of lines of the terminal. 0 means no pager.

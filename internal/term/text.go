@@ -65,7 +65,8 @@ func fold(s string, width int, hard bool) (lines []string) {
 }
 
 // foldLine folds a line to a width; 0 is unlimited. Continuation lines are indented by two more
-// columns, and repeat the lines of a tree drawing at the start of s.
+// columns. If s begins with part of a tree drawing, such as " | ", each continuation line begins
+// with it too.
 func foldLine(s string, width int, hard bool) []string {
 	text := strings.TrimLeft(s, " |")
 	before := s[:len(s)-len(text)]

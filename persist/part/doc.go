@@ -1,9 +1,6 @@
 // Package part saves and loads some entities of a world. Examples are a level, a template, the area
 // sent to a new player, or an entity that moves to another world.
 //
-//	world ──Of──▶ Part ──Save, SaveTo──▶ file, bytes ──Load, LoadFrom──▶ Part ──Merge──▶ world
-//	                └───────────────────────────Merge──────────────────────────────────────▶
-//
 //	take some entities                       Of; Options
 //	write them                               Part.Save, Part.SaveTo
 //	read them again, or a whole save         Load, LoadFrom
@@ -18,11 +15,14 @@
 // with "part.outside" does not belong to the part. It stands for an entity outside the part that a
 // component of the part refers to.
 //
-//	entity  components                          in the original world
-//	0v1     Cart,  part.origin                  7v2
-//	1v1     Wheel{Of: 0v1},  part.origin        9v1, with Of: 7v2
-//	2v1     Rope{To: 3v1},  part.origin         4v1, with To: 1v5
-//	3v1     part.outside                        1v5, which is outside the part
+// For example, a part has a cart, its wheel and its rope. The rope refers to a fourth entity, which
+// is outside the part. The save has these entities:
+//
+//	entity   ID in the original world   components
+//	0v1      7v2                        Cart, part.origin
+//	1v1      9v1                        Wheel{Of: 0v1}, part.origin
+//	2v1      4v1                        Rope{To: 3v1}, part.origin
+//	3v1      1v5                        part.outside
 //
 // docs/PARTS.md shows what games do with it.
 package part

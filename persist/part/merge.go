@@ -11,8 +11,8 @@ import (
 // ErrOutside reports a reference to an entity outside the part, if MergeOptions do not handle it.
 var ErrOutside = errors.New("the entity is outside the part; MergeOptions.Outside can replace it")
 
-// An Outside is a reference from a part to an entity outside it. All its entities have their IDs in
-// the original world.
+// An Outside is a reference from a part to an entity outside the part. Its fields From and To are
+// IDs of the original world.
 type Outside struct {
 	// The entity of the part that has the reference; 0 means that a resource has it.
 	From      ecs.Entity
@@ -72,8 +72,8 @@ type MergeOptions struct {
 	// error.
 	SkipMissing bool
 
-	// Resources names resources of the part that replace those of the world. A resource that the
-	// part lacks is an error. By default, no resource is replaced.
+	// Resources are the names of resources in the part that replace the world's resources. A
+	// resource that the part lacks is an error. By default, the world keeps all its resources.
 	Resources []string
 
 	// Times is how many copies of the entities are created. The references of a copy stay within
@@ -109,10 +109,10 @@ func (m *Merged) Of(e ecs.Entity) (ecs.Entity, bool) {
 	return now, ok
 }
 
-// Merge creates in w a new entity for each entity of p, with the same components. It changes
-// nothing else in w. References inside the part name the new entities; MergeOptions handle other
-// references. The program's hooks, groups, indexes and relations and a store observe the new
-// entities as usual. The world's tick stays.
+// Merge creates in w a new entity for each entity of p, with the same components. References inside
+// the part become references to the new entities. MergeOptions handle other references. The new
+// entities reach hooks, groups, indexes, relations and a store like any other entity. The other
+// entities of w and its tick stay the same.
 //
 // Merge costs O(part), independent of the size of w. It checks and prepares everything before it
 // writes, so after an error w is unchanged. An error names the component or resource. An error

@@ -56,7 +56,7 @@ type Options struct {
 	// Resources names the resources to include. By default, no resource is included.
 	Resources []string
 
-	// Name returns a name for an entity that is outside the part but referred to. The program that
+	// Name returns a name for an entity outside the part to which the part refers. The program that
 	// merges the part can find a replacement by that name: see [Outside]. By default, the name is
 	// "".
 	Name func(ecs.Entity) string
@@ -151,8 +151,8 @@ func newPart(w *ecs.World, keep func(ecs.AnyStorage) bool) (*Part, error) {
 		}
 	}
 	p := &Part{world: w.Blank(func(s ecs.AnyStorage) bool { return !reserved(s) && keep(s) })}
-	// A save of a whole world has neither component. Without former names, no component of such a
-	// save is converted to one of these two.
+	// A save of a whole world lacks these two components, but may have one with the same fields.
+	// The empty list says that such a component is another component, and not renamed.
 	var errs [2]error
 	p.origins, errs[0] = ecs.Register(p.world, ecs.Component[origin]{Name: originName, FormerNames: []string{}})
 	p.outside, errs[1] = ecs.Register(p.world, ecs.Component[outside]{Name: outsideName, FormerNames: []string{}})
@@ -171,8 +171,8 @@ func (p *Part) members() []ecs.Entity {
 	return slices.DeleteFunc(slices.Clone(p.world.Entities()), p.outside.Has)
 }
 
-// origin returns the ID that an entity of the part had in the original world. In a save that is not
-// a part, that is its present ID.
+// origin returns the ID that an entity of the part had in the original world. If p was loaded from
+// a save of a whole world, origin returns e.
 func (p *Part) origin(e ecs.Entity) ecs.Entity {
 	if o, ok := p.origins.Get(e); ok {
 		return o.entity()
@@ -235,8 +235,8 @@ func load(file string, w *ecs.World, fill func(*ecs.World) error) (*Part, error)
 	return p, nil
 }
 
-// fault describes the error of a part that was read, or returns "". The error is a stand-in entity
-// with a component of the program, which Merge would lose.
+// fault describes the error of a part that was read, or returns "". It is an error if a stand-in
+// entity has a component of the program, because Merge would lose that component.
 func (p *Part) fault() string {
 	for _, s := range p.world.Storages() {
 		if s.Name() == outsideName {

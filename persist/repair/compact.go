@@ -85,12 +85,14 @@ func Compact(ctx context.Context, v *inspect.View, out string, options CompactOp
 // without branches. The copy has all ticks after the base. Older named snapshots come before the
 // base. Unlike a recovery, a compaction fails on damage.
 //
-//	original   1 ── 2 ── 3 "boss" ── 4 ── 5 ── 6 ── 7 ── 8        Keep 5, At 7
-//	                                  └─── 9
-//	copy                 3 "boss"         5 ── 6 ── 7
+// For example, Keep is tick 5, At is tick 7, and tick 3 has a snapshot named boss. Tick 9 is on a
+// branch after tick 4:
 //
-// The copy has snapshots of ticks 3, 5 and 7. A program that opens the copy loads the snapshot of
-// 7. Without Keep the base is At itself.
+//	ticks of the original   1   2   3   4   5   6   7   8   9
+//	ticks of the copy                           6   7
+//	snapshots of the copy           3       5       7
+//
+// A program that opens the copy loads the snapshot of tick 7. Without Keep, the base is At itself.
 type compaction struct {
 	*catalog.Catalog
 	from, to uint64

@@ -15,10 +15,8 @@ import (
 )
 
 // pieces is a state that was filled with the readable pages of a damaged snapshot. The rows of all
-// other pages are unknown.
-//
-//	dense   | known ... | ?  ?  ? | known |     by pages, and later
-//	data    | known | ?  ? | known ...    |     by the rows that ticks write
+// other pages are unknown. Entities and values have separate pages. So a row may have a known
+// entity and an unknown value. A tick that writes an unknown row makes the row known.
 type pieces struct {
 	im       *image.Image
 	digest   ecs.Digest // The digest of the complete state.
@@ -129,8 +127,8 @@ func (p *pieces) adopt(s *format.Schema) error {
 	return nil
 }
 
-// editable returns the tick t without the edits of unknown rows. An edit fails unless the row has
-// the bytes that the edit replaces.
+// editable returns the tick t without the edits of unknown rows. An edit needs the old bytes of the
+// row, so the edit of an unknown row would fail.
 func (p *pieces) editable(t *format.Tick) *format.Tick {
 	known := *t
 	known.Storages = slices.Clone(t.Storages)

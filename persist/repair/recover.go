@@ -21,13 +21,16 @@ import (
 // Recovery first looks for the newest good state on the path to the wanted state. Then it finds
 // how much of the history before that state can be written:
 //
-//	wanted ──attempt──▶ a tick does not fit ──▶ next target: the record before it
-//	                    no snapshot is good ──▶ next target: an older record with a snapshot
-//	                    reached             ──▶ write, from the oldest good base to it
+// The first attempt has the wanted state as its target. The result of an attempt decides about the
+// next step:
 //
-// Records and snapshots that turn out damaged are recorded in s.bad and s.failed, so no attempt
-// uses these records and snapshots again. Each attempt has an older target or fewer snapshots, so
-// the attempts end. Recovery opens files without the lock of the store.
+//   - A tick cannot be applied: The next target is the record before that tick.
+//   - No snapshot can be used: The next target is an older record that a snapshot leads to.
+//   - The target is reached: write() writes the states from the oldest good snapshot on.
+//
+// The fields s.bad and s.failed list damaged records and snapshots, so that later attempts skip
+// them. Each attempt has an older target or fewer snapshots, so the attempts end. Recovery opens
+// files without the lock of the store.
 
 // RecoverOptions say what [Recover] saves.
 type RecoverOptions struct {
@@ -52,8 +55,8 @@ type RecoverReport struct {
 	Wanted    uint64 // The seq of the wanted state.
 
 	// Lost is the number of records between the saved and the wanted state, or an upper limit if
-	// the path is unknown. LostFrom is the first of these records. More is damage that may have
-	// destroyed even newer ticks, or nil.
+	// the path is unknown. LostFrom is the first of these records. The error More describes damage
+	// that may have destroyed even newer ticks. It may be nil.
 	Lost     int
 	LostFrom uint64
 	More     error
@@ -425,8 +428,9 @@ func (s *salvage) beyondEnd() error {
 }
 
 // write writes the store with the longest good history of the reached state. It starts with the
-// oldest snapshot as the base, and tries later ones if a tick is damaged. Each attempt creates
-// the directory again. An error other than damage, such as a full disk, ends write.
+// oldest snapshot as the base. If a file is damaged or missing, it tries a later snapshot. Each
+// attempt creates the directory again. After any other error, such as a full disk, write returns
+// that error.
 func (s *salvage) write(ctx context.Context, out string) error {
 	bases := s.basesOf(s.reached)
 	for _, base := range slices.Backward(bases) {
@@ -495,8 +499,8 @@ func (s *salvage) fill(ctx context.Context, r *rewrite, im *image.Image) error {
 	return r.end(ctx, s.reached)
 }
 
-// reportResult completes the report after the result is written. A record that the search counted
-// as lost may be on a branch of the result; then it is not lost.
+// reportResult completes the report after the result is written. The search may count a record as
+// lost that is on a branch of the result. reportResult corrects the count.
 func (s *salvage) reportResult(r *rewrite, base catalog.SnapshotInfo) {
 	s.report.From, s.report.Ticks = base.Tick, r.ticks
 	for seq := s.report.LostFrom; seq <= s.wanted && s.report.Lost > 0; seq++ {

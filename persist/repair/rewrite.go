@@ -16,9 +16,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// A rewrite builds a store from states of another store and the ticks between these states:
-//
-//	older snapshots    base ── tick ── tick ── last
+// A rewrite builds a store from states of another store and the ticks between these states. The new
+// store has snapshots of a base state and of the last state, and the ticks in between. It may also
+// have older snapshots.
 //
 // States up to the base keep their IDs, so the new store looks like a store whose older journal
 // was pruned. The ticks after the base become records of a later epoch, with new IDs and new
@@ -123,8 +123,9 @@ func (r *rewrite) begin(ctx context.Context, im *image.Image) (err error) {
 	if err := r.writeSnapshots(ctx, im, true); err != nil {
 		return err
 	}
-	// The higher epoch gives each new record an ID that no original record has. Nothing needs to be
-	// durable before Close: the directory becomes a store only when it gets its final name.
+	// The higher epoch makes the IDs of new records differ from the IDs of all original records.
+	// Nothing needs to be durable before Close: the directory becomes a store only when it gets its
+	// final name.
 	log := &journal.Log{Epoch: max(r.Log.Epoch, im.ID.Epoch), LastID: im.ID}
 	r.journal, err = journal.Open(disk.Sub(r.files, catalog.JournalDir), log, journal.Options{
 		World: r.Log.World, Sync: journal.SyncNever, FirstSeq: im.ID.Seq + 1,
@@ -185,8 +186,8 @@ func (r *rewrite) writeTo(ctx context.Context, im *image.Image, seq uint64) (*im
 	return im, r.writeBranches(ctx, seq+1, math.MaxUint64)
 }
 
-// writeBranches writes rewound records with seqs from first to last, if their parents were written.
-// It does nothing unless r.branches is true, and skips records that cannot be read.
+// writeBranches writes rewound records with seqs from first to last. It skips records that cannot
+// be read, and records whose parents were skipped. If r.branches is false, it skips all records.
 func (r *rewrite) writeBranches(ctx context.Context, first, last uint64) error {
 	if !r.branches {
 		return nil
@@ -209,8 +210,8 @@ func (r *rewrite) writeBranches(ctx context.Context, first, last uint64) error {
 	return nil
 }
 
-// writeSnapshots writes a snapshot of im for each name of that state. If the state has no name, it
-// writes one without a name, but only if the last argument is true.
+// writeSnapshots writes a snapshot of im for each name of that state. If the state has no name and
+// the last argument is true, it writes a snapshot without a name.
 func (r *rewrite) writeSnapshots(ctx context.Context, im *image.Image, must bool) error {
 	named := slices.DeleteFunc(slices.Clone(r.labelled), func(s catalog.SnapshotInfo) bool { return s.ID != im.ID })
 	if must && len(named) == 0 {
