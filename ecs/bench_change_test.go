@@ -7,8 +7,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// changeSizes has the number of entities of a world that fits the second-level cache, and of one
-// that does not.
+// changeSizes has the number of entities of two worlds. The small world fits the second-level
+// cache, and the large world does not.
 var changeSizes = []int{16_000, 256_000}
 
 // The functions below are the measured work. They handle every entity, one by one.

@@ -228,7 +228,7 @@ func cellOf(p position) cell { return cell{int32(p.X) >> 4, int32(p.Y) >> 4} }
 
 type grid struct {
 	w        *ecs.World
-	s, plain *ecs.Storage[position] // A storage with the index, and one without an index.
+	s, plain *ecs.Storage[position] // s has the index x, and plain has no index.
 	x        *ecs.Index[position, cell]
 	entities []ecs.Entity
 	cells    []cell

@@ -265,8 +265,8 @@ func (w *limitWorld) destroy(e limitEntity) bool {
 	return true
 }
 
-// A benchWorld is a world with two components, and a limitWorld with the same entities in the same
-// order.
+// A benchWorld has a world with two components. For comparison, it has a limitWorld with the same
+// entities in the same order.
 type benchWorld struct {
 	w          *ecs.World
 	positions  *ecs.Storage[position]

@@ -93,7 +93,7 @@ func difference(then, now *oracleStore) (d oracleDelta) {
 	return d
 }
 
-// without returns the entities that are not in the second list.
+// without returns the elements of entities that are not in other.
 func without(entities, other []Entity) (rest []Entity) {
 	for _, e := range entities {
 		if !slices.Contains(other, e) {

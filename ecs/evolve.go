@@ -70,7 +70,7 @@ func Migrate[From, To any](from uint32, f func(From) To) Migration {
 // An evolution describes the former versions of a component or resource, as the program gave them.
 type evolution struct {
 	version    uint32
-	former     []string    // Former names, the latest first; nil if there are none.
+	former     []string    // Former names, the latest name first. May be nil.
 	dropped    []string    // Stored fields that the program allows a load to drop.
 	migrations []Migration // Sorted by version.
 }
@@ -316,7 +316,7 @@ func (w *World) planOne(s *storageState, heir AnyStorage) (*plan, error) {
 		p, err := newPlan(s, heir)
 		if !heir.about().unknown || err == nil && p.misfit == "" && len(p.changes) == 0 && s.NoRewind == heir.about().noRewind {
 			return p, err
-			// heir is an unknown component of an earlier load. A new one replaces it.
+			// heir is an unknown component of an earlier load. A new component replaces it.
 		}
 	}
 	return &plan{stored: s, target: w.newUnknown(s), unknown: true}, nil

@@ -16,7 +16,7 @@ type timeline struct {
 	oldest  int          // The position of the first frame that is not removed.
 	removed int          // The number of removed frames.
 	lists   []frameLists // Buffers of removed frames.
-	forward []frame      // Undone frames until the next write. The last is redone first.
+	forward []frame      // Undone frames until the next write. A redo starts with the last frame.
 
 	tick  uint64
 	ticks int // The number of frames that begin at the end of a tick.

@@ -141,7 +141,8 @@ func (w *World) pack() {
 	}
 }
 
-// smallest returns the set with the fewest rows. Among equals it returns the first.
+// smallest returns the set with the fewest rows. If several sets have the fewest rows, it returns
+// the first of them.
 func (g *Group) smallest() *set {
 	d := g.sets[0]
 	for _, s := range g.sets {

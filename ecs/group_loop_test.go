@@ -25,7 +25,7 @@ type groupLoop struct {
 	always   map[Entity]bool // Entities that the query finds from start to end of the loop.
 	// Entities that were added to all storages of the query, and not removed since.
 	came map[Entity]bool
-	left map[Entity]bool // Entities that the query did not find at some time after their visit.
+	left map[Entity]bool // Entities that left the result of the query after their visit.
 }
 
 func newGroupLoop(query string) *groupLoop {

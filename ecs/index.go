@@ -69,7 +69,7 @@ type pending struct {
 	// Row that the program may write through a pointer from before the last look-up, or
 	// track.NoRow.
 	row uint32
-	// The program may write every row through such pointers.
+	// The program may write every row through pointers from before the last look-up.
 	allRows bool
 }
 
@@ -87,7 +87,7 @@ type entry struct {
 const (
 	// The row is in no list, because it is a gap or its key is NaN.
 	unlisted = ^uint32(0)
-	// The row was removed from its list, and is about to get another one.
+	// The row was removed from its list, and is about to be added to another list.
 	unassigned = unlisted - 1
 )
 

@@ -377,7 +377,7 @@ func TestIndex_WritesAroundParallelRuns(t *testing.T) {
 	}
 }
 
-// The end of an inner ParallelRuns does not end the restrictions of the outer one.
+// The restrictions of an outer ParallelRuns remain after an inner ParallelRuns has ended.
 func TestIndex_NestedParallelRuns(t *testing.T) {
 	l := newIndexWorld(t, 4, Options{})
 	inner := NewQuery1(Read(l.other))

@@ -151,8 +151,8 @@ func (j *join) choose() {
 	j.singleSet = len(j.sets) == 1 && len(j.without)+len(j.any)+len(j.predicates) == 0 && d.gaps() == 0 && !d.byIndex
 }
 
-// smallest returns the position of the required set with the fewest rows, or the first one of
-// several.
+// smallest returns the position of the required set with the fewest rows. If several sets have the
+// fewest rows, it returns the first position.
 func (j *join) smallest() int {
 	j.mustRequire()
 	d := -1

@@ -150,7 +150,8 @@ func (s *storageState) emptyRow() *rawRow {
 	return new(rawRow(s.Default))
 }
 
-// adoptUnknown adds an unknown storage or resource to w. It replaces an older one of the same name.
+// adoptUnknown adds an unknown storage or resource to w. It replaces an older storage or resource
+// of the same name.
 func (w *World) adoptUnknown(s AnyStorage) {
 	if old, ok := w.names[s.Name()]; ok {
 		w.forget(old)

@@ -7,7 +7,7 @@ import (
 
 // loops holds the running loops of a world.
 type loops struct {
-	activeCursors cursorStack // The running loops that write, the innermost one last.
+	activeCursors cursorStack // The running loops that write, the innermost loop last.
 	// Number of boundaries in this tick at which a loop was active. It restarts at 0 when
 	// activeCursors is empty.
 	loopBoundaries uint
@@ -31,7 +31,7 @@ type activeCursor interface {
 // of its goroutine has no loop.
 type cursorStack []activeCursor
 
-// maxActiveCursors is the number of entries from which a new loop looks for entries of loops that
+// If a stack has at least maxActiveCursors entries, a new loop looks for entries of loops that
 // panicked.
 const maxActiveCursors = 256
 

@@ -338,7 +338,7 @@ func (b Bits) Any() bool {
 }
 
 // scan returns the first block from b on that has an index in the set, and its word. It returns -1
-// if no block has one.
+// if b and all later blocks are empty.
 func scan(set tree, b int) (block int, word uint64) {
 	if a, ok := set.(*andBits); ok {
 		return a.scan(b)

@@ -161,7 +161,7 @@ func (s *Storage[T]) setChecked(e Entity, v T, err error) error {
 	return valueFault(s.name, s.layout, e, false, err)
 }
 
-// claim points the sparse entries of entities to consecutive rows after the last one. It stops
+// claim points the sparse entries of entities to consecutive rows after the last row. It stops
 // before the first entity that is dead, is already a member, or occurs twice. It returns the number
 // of written entries.
 func (s *set) claim(entities []Entity) int {
@@ -341,7 +341,7 @@ func (s *Storage[T]) add(e Entity, v T) {
 	}
 }
 
-// append adds e in a new row after the last one. It returns true, as Set does.
+// append adds e in a new row at the end. It returns true, as Set does.
 func (s *Storage[T]) append(e Entity, v T) bool {
 	p := s.sparse.Page(e.Index())
 	if p == nil || s.special {

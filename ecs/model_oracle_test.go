@@ -132,7 +132,7 @@ func (w *oracle) create() Entity {
 			w.alive = append(w.alive, e)
 			return e
 		}
-		// The index is used up, so the last free entity replaces this one in the list.
+		// The index of e is used up, so the last free entity replaces e in the list.
 		last := len(w.free) - 1
 		w.free[0] = w.free[last]
 		w.free = w.free[:last]

@@ -240,7 +240,7 @@ var (
 type modelOptions struct {
 	kinds  []kind
 	groups [][]int // For each group, the positions of its stores.
-	// Number of resources. If there are two or more, the last one is NoRewind.
+	// Number of resources. If there are two or more, the last resource is NoRewind.
 	resources     int
 	events        bool
 	relations     bool
@@ -587,8 +587,8 @@ func (p *model) commit() bool {
 	return true
 }
 
-// flush records the deferred ticks in one of n calls. If there are none, it records the last tick
-// again.
+// flush records the deferred ticks in one of n calls. If no tick is deferred, it records the last
+// tick again.
 func (p *model) flush(n int) {
 	if p.recorder == nil || p.w.Raw().Dirty() {
 		return

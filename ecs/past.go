@@ -279,8 +279,7 @@ func (x *pastSet) presentRow(e Entity) int {
 	return math.MaxInt
 }
 
-// movedRow returns the row that e had at the tick, or -1. It is called if the current row of e is
-// another one.
+// movedRow returns the row that e had at the tick, or -1. It is called if e has another row now.
 //
 //go:noinline
 func (x *pastSet) movedRow(e Entity) int {

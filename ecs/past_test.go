@@ -539,7 +539,7 @@ func TestPast_ReadInParallelRuns(t *testing.T) {
 	}
 	was := b.At(past)
 	b.Mut(entities[0]).B = 9
-	b.Remove(entities[10]) // The last entity moves to the row of the removed one.
+	b.Remove(entities[10]) // The last entity moves to the row of entities[10].
 	before, _ := was.Get(entities[0])
 	NewQuery1(Write(a)).ParallelRuns(4, func(run Run1[plain]) {
 		for _, e := range run.Entities {

@@ -236,8 +236,7 @@ func pinColumn[T any](part *pinPart, c *track.Column[T], rows int, encode func(d
 const (
 	// pinnedRows is the maximum number of rows that a pin copies at once to encode them.
 	pinnedRows = 4096
-	// shortRun is the number of consecutive unchanged rows from which a pin encodes them without a
-	// copy.
+	// A pin encodes a run of unchanged rows without a copy if the run has at least shortRun rows.
 	shortRun = 64
 )
 

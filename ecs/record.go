@@ -204,7 +204,7 @@ func (w *World) deferTick() bool {
 	return w.recorders[0].(raw.Deferrer).Defer(w.tick+1, w.frames[w.newestRecorded()].at)
 }
 
-// deferring reports whether the recorder may defer ticks. In this case, frames must save values.
+// deferring reports whether the recorder may defer ticks. Frames must save values while it may.
 func (w *World) deferring() bool {
 	if len(w.recorders) != 1 {
 		return false

@@ -250,7 +250,7 @@ func (r *Relation[T]) Ancestors(e Entity) iter.Seq[Entity] {
 	}
 }
 
-// Root returns the last of the ancestors of e. If e has none, it returns e.
+// Root returns the last ancestor of e. It returns e if e has no ancestors.
 func (r *Relation[T]) Root(e Entity) Entity {
 	for a := range r.Ancestors(e) {
 		e = a

@@ -55,7 +55,7 @@ func (p renamedPair) fieldType(depth int) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
-// fields returns the fields of the stored struct and of the later one.
+// fields returns the fields of the stored struct and of the later struct.
 func (p renamedPair) fields() (stored, current []reflect.StructField) {
 	for i := range 1 + p.IntN(3) {
 		f := reflect.StructField{Name: fmt.Sprint("Old", i), Type: p.fieldType(2)}
@@ -74,8 +74,8 @@ func (p renamedPair) fields() (stored, current []reflect.StructField) {
 		case 1:
 			f.Tag = reflect.StructTag(fmt.Sprintf(`stet:",was=Older%d"`, i))
 		case 2:
-			// Both former names may be stored. The field takes the first one, and no other field
-			// can take the second one.
+			// Both former names, Old0 and Old1, may be stored. The field takes the values of Old0.
+			// No other field can then take the values of Old1.
 			if i == 0 && len(current) == 0 {
 				f.Tag = `stet:"as0,was=Older,was=Old0,was=Old1"`
 				f.Type = stored[0].Type

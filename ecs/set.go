@@ -159,7 +159,7 @@ func (s *set) note(e Entity) {
 // noted returns the entity of note i. The note must still be in the ring.
 func (s *set) noted(i uint64) Entity { return s.ring[i&uint64(len(s.ring)-1)] }
 
-// noteRows adds notes for the entities in rows lo to hi-1. The rows may be removed ones.
+// noteRows adds notes for the entities in rows lo to hi-1. The rows may have been removed.
 func (s *set) noteRows(lo, hi int) {
 	if hi = min(hi, len(s.dense.Live)); hi-lo > len(s.ring) {
 		s.dropNotes()

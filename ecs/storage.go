@@ -35,7 +35,7 @@ type Storage[T any] struct {
 
 	onSet   []func(e Entity, old, now T)
 	top     int // Rows from top on are zero. Used for types with pointers.
-	patched []T // Buffer for decoding patches, all zero between them.
+	patched []T // Buffer for decoding patches. All rows are zero between two patches.
 }
 
 // A spec has the properties of a component or resource, without its Go type.
@@ -66,7 +66,7 @@ type rowCodec[T any] interface {
 	append(dst []byte, rows []T) []byte
 	appendRanges(dst []byte, rows []T, ranges []raw.Range) []byte
 	decode(src []byte, rows []T) error
-	// adopt is a decode whose rows share the memory of src. It returns false if this is impossible.
+	// adopt decodes src into rows that share the memory of src. It returns false if they cannot.
 	adopt(src []byte, n int) (rows []T, ok bool)
 }
 

@@ -460,7 +460,8 @@ type relationHandler interface {
 
 // destroyed is the result of onDestroy.
 type destroyed struct {
-	// The destroyed entity, followed by the entities destroyed with it. Nil if it had no sources.
+	// The destroyed entity, followed by the entities destroyed with it. Nil if the entity had no
+	// sources, or if the world has no hooks.
 	entities []Entity
 	version  uint64
 }

@@ -88,7 +88,7 @@ type World interface {
 	// returns [ErrCheckpointHeld] while the program holds a checkpoint.
 	Detach(r Recorder) error
 
-	// Deferred reports whether the newest tick will be recorded together with the next one.
+	// Deferred reports whether the newest tick will be recorded together with the next tick.
 	Deferred() bool
 
 	// RecordDeferred makes the recorder record the deferred ticks now. It does nothing after a

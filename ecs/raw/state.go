@@ -106,7 +106,7 @@ type StorageState struct {
 type Conversion struct {
 	// The stored name, or "" if the component is not stored.
 	Stored string
-	// The registered name, or "" if the component is not registered. It is then kept unchanged.
+	// The registered name. It is "" for a component that is not registered, which stays unchanged.
 	Name    string
 	Changes []layout.Change
 }

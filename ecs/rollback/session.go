@@ -100,7 +100,7 @@ type Session[In comparable] struct {
 	o       Options[In]
 	start   uint64
 	tick    uint64
-	// All ticks up to this one have run with the real inputs.
+	// The newest tick up to which all ticks have run with the real inputs.
 	right   uint64
 	players []player[In]
 	peers   []peer

@@ -36,7 +36,7 @@ type Divergence struct {
 	// The first storage or resource that differs, or "" for the registry of entities.
 	Storage string
 
-	// Order is the order of the systems in the second run, if it was not that of the list.
+	// Order is the order of the systems in the second run. Nil means the order of the list.
 	Order []string
 
 	// NotNamed is true if System wrote Storage, but its access does not name this write. First and

@@ -74,7 +74,7 @@ func writesValues(y *system.System, s raw.Storage) bool {
 	return false
 }
 
-// A Conflict is the reason why a system waits for an earlier one.
+// A Conflict is the reason why a system waits for an earlier system.
 type Conflict struct {
 	System string `json:"system"` // The earlier system.
 	// The storage, resource or event that both systems use, or "" for another conflict.

@@ -226,7 +226,8 @@ type Time struct {
 	total time.Duration
 }
 
-// A measurement has the start time of a run, and the number of rows visited before it.
+// A measurement has the start time of a run, and the number of rows that were visited before the
+// run.
 type measurement struct {
 	start time.Time
 	rows  uint64

@@ -29,7 +29,7 @@ type Schedule[In any] struct {
 	running bool // A step is running.
 
 	completed uint64 // The tick of the last step that ran all systems, or 0.
-	undone    uint64 // World.Restores after that step. A restore changes the number.
+	undone    uint64 // World.Restores after the last step that ran all systems.
 
 	next     int              // The system that StepSystem runs next.
 	points   []ecs.Checkpoint // The checkpoints before the systems that StepSystem ran.

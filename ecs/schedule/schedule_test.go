@@ -82,7 +82,7 @@ func TestStep_WithoutChangesRunsAgain(t *testing.T) {
 	require.Equal(t, 2, drawn)
 }
 
-// A second step needs a Commit or a restore after the first one.
+// A step panics if the previous step changed the world and no Commit or restore followed.
 func TestStep_AgainInTickPanics(t *testing.T) {
 	const again = " again in tick 2, which has not ended; call Commit of the store or of the world after each Step"
 	for name, step := range map[string]func(l *arena){
@@ -188,7 +188,7 @@ func TestSystem_RateStartupAndCondition(t *testing.T) {
 	mustPanic(t, "the startup system \"new game\" would never run", func() { s.Step(true) })
 }
 
-// Whether a group is on is state of the world, so a seek restores it.
+// The world has the state of a group, which is on or off. So a seek restores this state.
 func TestGroup_IsRestored(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{History: 20})
 	s := schedule.New[string](w)

@@ -148,7 +148,8 @@ func TestSyncTest_NamesSystem(t *testing.T) {
 // debugBuild reports whether the test runs in a debug build.
 func debugBuild(w *ecs.World) bool { return w.Raw().(system.World).OneAtATime() }
 
-// The access of a system does not name the score, which it uses. Only another order shows that.
+// A system uses the score, but its access does not name the score. The test finds this error only
+// by another order of systems.
 func TestSyncTest_ShuffleFindsMissingAccess(t *testing.T) {
 	if debugBuild(ecs.NewWorld(ecs.Options{})) {
 		t.Skip("a debug build panics at the use")

@@ -12,7 +12,7 @@ import (
 type Tick[In any] struct {
 	World  *ecs.World
 	Input  In     // The input of the step.
-	Number uint64 // The number of the tick that the step makes. World.Tick is the tick before.
+	Number uint64 // The number of the tick that the step makes. It is World.Tick plus 1.
 
 	seed     uint64
 	system   *System[In]

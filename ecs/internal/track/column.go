@@ -269,8 +269,8 @@ func (c *Column[T]) TouchEach(rows *[64]uint32, n int) {
 	}
 }
 
-// markEach marks rows[:n] as saved. It moves those that had no mark to the front of the array and
-// returns their number.
+// markEach marks rows[:n] as saved. It moves the rows that were not marked before to the front of
+// the array, and returns their number.
 func (l *Log) markEach(rows *[64]uint32, n int) (fresh int) {
 	marks, span, prot := l.marks, l.span, l.prot
 	for _, r := range rows[:n] {

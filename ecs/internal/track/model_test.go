@@ -554,7 +554,7 @@ func operations(keys []uint32, frames int) (list []operation) {
 	return list
 }
 
-// The keys include the last one of a page and the first one of the next page.
+// The keys include the last key of a page and the first key of the next page.
 var keys = []uint32{1, PageSize - 1, PageSize}
 
 func TestTracker_EveryCallSequence(t *testing.T) {

@@ -153,7 +153,8 @@ func (t *Tracker) openColumns() {
 	}
 }
 
-// least returns the smallest Prot that is enough for the readers. The frames may need a larger one.
+// least returns the smallest Prot that is enough for the readers. The frames may need a larger
+// Prot.
 func (t *Tracker) least() int {
 	rows := t.floor
 	for _, n := range t.readers {

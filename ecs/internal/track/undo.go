@@ -312,8 +312,8 @@ func (u *undoStack) saveEach(rows []uint32) (unsafe.Pointer, int) {
 	return p, n
 }
 
-// tail returns the last chunk of l. It adds a chunk if the last one has no space for the given
-// number of rows.
+// tail returns the last chunk of l. If that chunk has no space for the given number of rows, tail
+// adds a new chunk and returns it.
 func (u *undoStack) tail(l *undoLog, rows int) *chunk {
 	u.saves++
 	k := len(l.chunks)
