@@ -9,11 +9,9 @@
 //   - Add a test script to testdata/script.
 //   - Run go test ./internal/dump -update. It rewrites docs/ECSDUMP.md and the recorded members.
 //
-// A command reads a source at a point in time, which yields a state. The command then prints one
-// of:
-//
-//	report       a document as JSON or as text; a document is a struct whose name ends in Doc
-//	walk         its items, as the list of a document or as rows of a table
+// A command reads a source at a point in time, which yields a state. It then prints a document: a
+// struct whose name ends in Doc. A report prints a whole document as JSON or as text. A walk prints
+// the items of a document one by one, as a JSON list or as rows of a table.
 //
 // Functions that print return no error. The app reports the first write error at the end. Every
 // error is reported as a [failure], which sets the exit status.
@@ -122,7 +120,7 @@ func (a *app) view(ctx context.Context, path string) (v *inspect.View, back func
 		return a.lend(ctx, path)
 	}
 	v, err = a.open(ctx, path)
-	// The view is read-only, so an error of Close loses nothing.
+	// Ignore the error of Close, because the view is read-only.
 	return v, func() { _ = v.Close() }, err
 }
 

@@ -348,15 +348,15 @@ func (b *bisectCmd) judgeState(i int, im *inspect.Image, c *inspect.Commit) (pro
 	return p, err
 }
 
-// binarySearch finds the first bad state by binary search. It judges the last state, then the
-// first.
+// binarySearch finds the first bad state by binary search. It judges the newest state and then the
+// oldest state. Each row has the two verdicts and the result:
 //
-//	first   last    answer
-//	any     skip    unknown
-//	any     good    not found; a scan could still find bad states in between
-//	bad     bad     no change in between: an error that suggests --last and --flips
-//	good    bad     narrow finds the first bad state
-//	skip    bad     the same, but skipped states may precede the first bad one
+//	oldest   newest   result
+//	any      skip     an error: the result is unknown
+//	any      good     not found; a scan could still find bad states in between
+//	bad      bad      an error that suggests --last and --flips
+//	good     bad      narrow finds the first bad state
+//	skip     bad      narrow finds a bad state, but earlier skipped states may be bad
 func (b *bisectCmd) binarySearch(last int) (at flipDoc, err error) {
 	end, err := b.probe(last)
 	switch {
@@ -405,7 +405,7 @@ func (b *bisectCmd) probe(i int) (p probeDoc, err error) {
 func (b *bisectCmd) skipped(i int) bool { return b.lost[i] || b.verdicts[i].Verdict == skip }
 
 // narrow finds the first bad state after index lo, up to index hi. The state hi is bad. The state
-// lo is good, or is the first state and was skipped.
+// lo is good. It may also be skipped if it is the first state.
 //
 // Skipped states cannot be judged. If only skipped states remain before the first known bad state,
 // narrow returns an error that names the records in question.
@@ -518,7 +518,7 @@ func (b *bisectCmd) lastChange(last int) (at flipDoc, err error) {
 		// end.
 		case b.oldest.Verdict != skip:
 			last = b.oldest.i
-			// Do not judge this state again, as the end of the next block.
+			// Store the verdict, because this state is also the end of the next block.
 			b.verdicts[last] = b.oldest
 		}
 	}

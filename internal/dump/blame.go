@@ -200,8 +200,8 @@ func (w *writerDoc) at(e *inspect.TraceEvent) {
 	}
 }
 
-// notSince records in w that no tick after the state s wrote the value. If w has the exact tick,
-// notSince returns true and does not change w. Otherwise w becomes "at or before s".
+// notSince records in w that the value was written at or before the state s. If w has the exact
+// tick, notSince returns true and w stays the same.
 func (w *writerDoc) notSince(s *inspect.EntityState) bool {
 	if !w.Exact {
 		*w = writerDoc{Tick: s.Tick, Seq: s.Seq}

@@ -148,7 +148,8 @@ func (c *completion) offer(word, description string) {
 }
 
 // afterPrefix calls the function find for the typed text without its first n bytes, and then puts
-// these bytes in front of each offer. It does not offer the words of the last argument.
+// these bytes in front of each offer. The last argument lists words that are already typed, which
+// it skips.
 func (c *completion) afterPrefix(n int, find completer, without ...string) error {
 	inner := *c
 	inner.typed, inner.offers = c.typed[n:], nil

@@ -248,7 +248,7 @@ func (d *diffCmd) filter(s *source, diff *inspect.Diff) error {
 	if len(d.entities) == 0 {
 		return nil
 	}
-	// Schema differences and free indices belong to no entity, so --entity drops them too.
+	// Schema differences and free indices have no entity, so --entity removes them too.
 	others := func(e ecs.Entity) bool { return !slices.Contains(d.entities, e.String()) }
 	diff.Schema, diff.Registry.Free = nil, 0
 	diff.Registry.Created = slices.DeleteFunc(diff.Registry.Created, others)
@@ -392,7 +392,8 @@ func printDifference(g *term.Grid, x describe.Difference) error {
 	case "moved":
 		g.StyledText(term.Faint, "> %s: row %d → %d", name, x.Row.OldRow, x.Row.NewRow)
 	case "added", "removed":
-		// Values returns no old value for an added row, and no new value for a removed row.
+		// Values returns only the new value of an added row, and only the old value of a removed
+		// row.
 		style, sign := term.Added, "+"
 		before, v, err := x.Values()
 		if x.Change == "removed" {

@@ -172,7 +172,7 @@ type pathStep struct {
 	item bool
 }
 
-// allComponents is the number in a subject that names no component.
+// allComponents is the component number of a subject that is a whole entity.
 const allComponents = -1
 
 // subject parses a text that names an entity or a resource. It also returns the state of that

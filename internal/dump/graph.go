@@ -125,8 +125,7 @@ func (d *branchDrawer) free(least int) int {
 	return len(d.columns) - 1
 }
 
-// state draws a vertical bar in each used column, except that it draws the given mark in the given
-// column.
+// state draws the given mark in the given column, and a vertical bar in every other used column.
 func (d *branchDrawer) state(column int, mark string) string {
 	var b strings.Builder
 	for i, seq := range d.columns {

@@ -264,12 +264,13 @@ func (j *journalDoc) String() string {
 	return s
 }
 
-// lockOf describes the process that a lock file names, and whether it is running.
+// lockOf describes the process that a lock file names, and whether it is running. Each row has a
+// case and the answer:
 //
-//	the store is in use          yes
-//	the lock file has no name    no lock: the store was closed cleanly
-//	a process of this host       no, because a running process would hold the lock
-//	anything else                unknown: a lock of another host may be invisible here
+//	the store is in use             running
+//	the lock file has no name       nil, because the store was closed cleanly
+//	the process was on this host    not running, because a running process would hold the lock
+//	all other cases                 unknown, because a lock of another host may be invisible here
 func lockOf(holder string, inUse bool) *lockDoc {
 	if inUse {
 		return &lockDoc{cmp.Or(holder, "an unknown process"), "yes"}

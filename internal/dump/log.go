@@ -176,14 +176,14 @@ func (l *logCmd) table(entries []journal.Entry, lines branches) *term.Grid {
 	return g
 }
 
-// row adds the row of d and the lines below the row.
+// row adds the row of d and the lines below the row. With --graph, each line begins with a part of
+// the graph:
 //
-//	|\          fork, before the row where a branch begins
-//	| *  row     columns of the record
-//	| |   lines  under: the lines of branches that continue below the row
+//	|\    the fork: a line above the row at which a branch begins
+//	| *   the row
+//	| |   the lines below the row, with the branches that continue there
 //
-// In reverse order, the graph is upside down: before and after are swapped, and the fork is
-// mirrored.
+// In reverse order, the graph is upside down. The fork is then mirrored and below the row.
 func (l *logCmd) row(g *term.Grid, d *recordDoc, lines branches) {
 	under, b := "        ", lines[d.Seq]
 	if l.graph {

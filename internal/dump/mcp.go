@@ -182,12 +182,13 @@ func (s *agentServer) answer(ctx context.Context, t *tool, arguments []byte) *mc
 	return result
 }
 
-// runTool runs the command of t and returns its document, shortened for an agent. It returns:
+// runTool runs the command of t and returns its document, shortened for an agent. Each row has a
+// case and the result:
 //
-//	wrong arguments              an error, without waiting for other calls
-//	states that differ           no error; the document shows the differences
-//	output over maxPrinted       an error that says how to request less
-//	damage                       the document and the error
+//	the arguments are wrong       an error, without waiting for other calls
+//	the states differ             the document, which shows the differences
+//	output exceeds maxPrinted     an error that says how to request less
+//	the store is damaged          the document and the error
 func (s *agentServer) runTool(ctx context.Context, t *tool, arguments []byte) (doc rawDocument, f *failure) {
 	args, err := t.arguments(arguments, s.args)
 	if err != nil {
@@ -285,7 +286,7 @@ func (l *viewPool) returnView(path string, v *inspect.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if v.IsSave() || len(l.idle[path]) == maxParallel {
-		_ = v.Close() // The view is read-only, so an error of Close loses nothing.
+		_ = v.Close() // Ignore the error: the view is read-only.
 		return
 	}
 	l.idle[path] = append(l.idle[path], v)
@@ -295,7 +296,7 @@ func (l *viewPool) returnView(path string, v *inspect.View) {
 func (l *viewPool) close() {
 	for _, views := range l.idle {
 		for _, v := range views {
-			_ = v.Close() // The views are read-only, so an error of Close loses nothing.
+			_ = v.Close() // Ignore the error: the view is read-only.
 		}
 	}
 }

@@ -83,7 +83,7 @@ func (l *selection) choice(w *sweeper, whereName string) (c *choice, err error) 
 	return c, err
 }
 
-// A part has the printed entities of a choice, and the number of the other entities.
+// A part has the printed entities of a choice, and the number of selected entities after them.
 type part struct {
 	entities []ecs.Entity
 	more     int // Number of selected entities after the printed ones.

@@ -64,7 +64,7 @@ func (a *app) execute(ctx context.Context, commands []*command, args []string) (
 	cmd, err := root.ExecuteContextC(ctx)
 	a.bar.End()
 	for _, files := range a.opened {
-		_ = files.Close() // The files were only read, so an error of Close loses nothing.
+		_ = files.Close() // Ignore the error: the files were only read.
 	}
 	if e := a.Close(); e != nil {
 		err = &failure{code: exitSystem, err: e}

@@ -146,8 +146,8 @@ func (t *tool) flags() map[string]*pflag.Flag {
 	return byName
 }
 
-// isList reports whether a flag can be repeated. The type "func" is that of --sum, --min, --max and
-// --avg.
+// isList reports whether a flag can be repeated. The flags --sum, --min, --max and --avg have the
+// type "func".
 func isList(f *pflag.Flag) bool {
 	return slices.Contains([]string{"stringSlice", "exprs", "expr", "entities", "words", "func"}, f.Value.Type())
 }

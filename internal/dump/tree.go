@@ -224,11 +224,15 @@ func (d *rootlessDoc) print(s *source) {
 	}
 }
 
-// rails draws the lines that connect each entity with its parent in the tree.
+// rails draws the lines that connect each entity with its parent in the tree, as in this example:
 //
-//	├── 1v1            below[0] becomes "│   ": a sibling of 1v1 follows
-//	│   └── 2v1        below[1] becomes "    ": 2v1 is the last of its siblings
-//	└── 3v1            below is cut to this level
+//	├── 1v1
+//	│   └── 2v1
+//	└── 3v1
+//
+// The slice below has a text for each level, which the following deeper lines begin with. The text
+// is a vertical bar if the entity at the level has a later sibling, like 1v1. Otherwise the text is
+// blank.
 type rails struct {
 	below []string // By level: the text of this level in the lines that follow.
 	// Number of levels in a line. Deeper levels begin at the margin again, after the number of

@@ -28,13 +28,16 @@ type (
 	Band struct{ Members [2]ecs.Entity } // This field contains two entities, so it defines no tree.
 )
 
-// buildForest creates a store of two ticks, with a snapshot after the first tick. The state after
-// the first tick is:
+// buildForest creates a store of two ticks, with a snapshot after the first tick. After the first
+// tick, the tree of 0v1 is:
 //
-//	0v1 ┬ 1v1 ┬ 3v1 ─ 5v1    6v1 (no links)  7v1 ⇄ 8v1 ─ 9v1    10v1 ⟲    11v1 ─ 12v1
+//	0v1 ┬ 1v1 ┬ 3v1 ─ 5v1
 //	    └ 2v1 └ 4v1
 //
-// The second tick destroys 11v1 and moves 4v1 below 2v1. 13v1 has no components and no parent.
+// Also, 11v1 is the parent of 12v1. 7v1 and 8v1 are parents of each other, and 9v1 is below 8v1.
+// 10v1 is its own parent. 6v1 has the component, but no parent. 13v1 has no components.
+//
+// The second tick destroys 11v1 and moves 4v1 below 2v1.
 func buildForest(dir, save string) error {
 	ctx := context.Background()
 	w := ecs.NewWorld(ecs.Options{})

@@ -203,7 +203,7 @@ func (a *aggregate) run(im *inspect.Image) (any, error) {
 	return t.Result().v, nil
 }
 
-// find reports whether the condition is true (or false, if like is false) for at least one entity.
+// find reports whether the condition has the value like for at least one entity.
 func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
 	for _, e := range entities {
 		holds, err := a.of.Holds(e)
@@ -214,14 +214,14 @@ func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
 	return false, nil
 }
 
-// A Total combines the answers of an expression for many entities. Each kind uses some of the
-// fields:
+// A Total combines the answers of an expression for many entities. Each row has kinds of totals and
+// the fields that they use:
 //
-//	count               n
-//	sum, avg            whole + small + float, and n
-//	min, max            best, and n
-//	p0 to p100          spread, percent
-//	distinct            variety
+//	count         n
+//	sum, avg      n; the sum is whole + small + float
+//	min, max      n, best
+//	p0 to p100    spread, percent
+//	distinct      variety
 type Total struct {
 	// kind is the name of the aggregate, except any, all and none.
 	kind string

@@ -203,7 +203,8 @@ func (b *Best) keep(p Place) {
 	}
 }
 
-// keepPlain stores a place in the last run. It begins a new run if the last one is full.
+// keepPlain stores a place in the newest run. If the newest run is full, keepPlain begins another
+// run.
 func (b *Best) keepPlain(p plainPlace) {
 	last := len(b.plain) - 1
 	if last < 0 || b.Limit == 0 && len(b.plain[last]) == runLength {

@@ -169,8 +169,8 @@ func goStruct(t *layout.Type) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
-// goKey returns the Go type of map keys. A type that would become a slice becomes text, because a
-// slice is no valid key.
+// goKey returns the Go type of map keys. Keys that are structs, arrays, complex numbers or bytes
+// become text. The Go types of these keys may be or contain slices, which are invalid as keys.
 func goKey(t *layout.Type) reflect.Type {
 	switch t.Kind {
 	case layout.Struct, layout.Array, layout.Complex64, layout.Complex128, layout.Bytes:
@@ -249,7 +249,7 @@ func goMap(t reflect.Type, v layout.Value) reflect.Value {
 	m := reflect.MakeMapWithSize(t, v.Len())
 	for i := range v.Len() {
 		key, elem := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
-		// Such a key becomes text: {X:1 Y:2}.
+		// A key that is no scalar becomes text, such as {X:1 Y:2}: see goKey.
 		if goKey(v.Type().Key) != goType(v.Type().Key) {
 			key.SetString(v.Key(i).String())
 		} else {

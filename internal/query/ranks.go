@@ -6,10 +6,8 @@ import (
 )
 
 // ranks is a sorted multiset of numbers: each distinct number with its count. It finds the number
-// at a position. The numbers are split into runs:
-//
-//	runs    [1 2 4] [5 8] [9 11 12]    each sorted and not empty, all before the next
-//	n          5      2       7        sum of the counts in a run
+// at a position. The sorted numbers are split into runs, such as [1 2 4], [5 8] and [9 11 12]. Each
+// run has the sum of the counts of its numbers.
 //
 // To add or remove a number, it moves the rest of one run. To find a position, it visits each run.
 type ranks struct {

@@ -30,8 +30,9 @@ func (x *Expr) Reads() (components []*inspect.Component) {
 // Without it, the image decides.
 func (x *Expr) Among(alive func(ecs.Entity) bool) { x.alive = alive }
 
-// Looking sets how x and its clones look up components of other entities, instead of in the image.
-// Several clones may use a Lookup concurrently.
+// Looking sets the functions that look up components of other entities, for x and its clones.
+// Without them, x reads the components from the image. Several clones may use a Lookup
+// concurrently.
 func (x *Expr) Looking(up func(*inspect.Component) Lookup) {
 	for _, col := range x.referred {
 		col.lookup = up(col.component)

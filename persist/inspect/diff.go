@@ -233,8 +233,8 @@ func (d *Diff) component(older, newer diffColumn, ranges []raw.Range) error {
 	return c.compare(ranges)
 }
 
-// A placedRow is an entity with its row in one state. In the other state, that row holds another
-// entity or none.
+// A placedRow is an entity with its row in one state. In the other state, this row holds another
+// entity or no entity.
 type placedRow struct {
 	entity ecs.Entity
 	row    int

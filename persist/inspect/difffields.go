@@ -7,14 +7,16 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// Two values are compared recursively, as long as they are of the same kind:
+// Two values of the same kind are compared recursively. Each row has a kind and the parts that are
+// compared:
 //
-//	structs             the fields that both have, by name
+//	structs             the fields that both structs have, by name
 //	maps                the entries, by key
-//	arrays, slices      the elements if the lengths are equal; otherwise as a whole
-//	pointers            the values that they point to
-//	numbers             by value; integers of any size with each other, floats with floats
-//	other kinds, nil    as a whole
+//	arrays, slices      the elements if the lengths are equal; otherwise the whole values
+//	pointers            the values that the pointers refer to
+//	integers            the numbers, even if the integers have different sizes
+//	floats              the numbers, even if the floats have different sizes
+//	other kinds, nil    the whole values
 
 // A FieldDiff is a field or element of a row that differs. Path is its path in Go syntax: "X",
 // "Info.Range", "Slots[1]", "Counts[\"gold\"]", or "" for the whole row. Old or New is the zero

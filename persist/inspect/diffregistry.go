@@ -30,8 +30,8 @@ func (d *RegistryDiff) same() bool {
 func diffRegistries(a, b registryRows, ranges []raw.Range) (d RegistryDiff) {
 	var older, newer []indexState
 	everyRowOf(ranges, max(a.total, b.total), func(row int) {
-		// The old state may have one index in this row, and the new state another. So o and n may
-		// be states of different indices.
+		// The two states may have different indices in this row. So o and n may be states of
+		// different indices.
 		o, n := a.state(row), b.state(row)
 		if o != n && o.status != unusedIndex {
 			older = append(older, o)

@@ -103,7 +103,7 @@ type (
 		Leader  *ecs.Entity
 		Note    string
 	}
-	// leash is an indexed component with an entity in its default value, so gaps contain one.
+	// leash is an indexed component with an entity in its default value, so gaps contain an entity.
 	leash struct{ Holder ecs.Entity }
 	// memory is a no-rewind component.
 	memory   struct{ Last ecs.Entity }

@@ -92,7 +92,7 @@ func snapshotSpace(v *catalog.Catalog, info catalog.SnapshotInfo, sizes pageSize
 	var shared []sharedPage
 	usage, err := r.File.Usage(format.MaxReference, func(k pagefile.Key, size int64, value []byte) (err error) {
 		var ref format.PageRef
-		// A value is a page or a reference to one. A longer value than MaxReference is a page.
+		// A value is a page or a reference to a page. A value longer than MaxReference is a page.
 		if size <= format.MaxReference {
 			if _, ref, err = snap.DecodePage(r.Name, k, value); err != nil {
 				return err

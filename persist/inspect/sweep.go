@@ -173,7 +173,7 @@ type spanColumn struct {
 	// component is in memory.
 	rows []int32
 
-	page       *pageRows // The page read last.
+	page       *pageRows // The page that was read most recently.
 	first, end int       // The page has rows [first, end).
 }
 

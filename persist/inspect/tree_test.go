@@ -234,7 +234,8 @@ func TestTree_RandomWorlds(t *testing.T) {
 	}
 }
 
-// forestView returns a store that two programs wrote. The second one continued from a past tick.
+// forestView returns a store that two programs wrote. The second program continued from a past
+// tick.
 func forestView(t *testing.T, seed uint64) *inspect.View {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 62))

@@ -59,8 +59,8 @@ func openArchive(ctx context.Context, path string) (disk.FS, error) {
 	return archive.Read(ctx, f, info.Size(), maxArchive)
 }
 
-// maxArchive is the maximum size of the files in an archive, in bytes. Larger ones can be unpacked
-// by another program.
+// maxArchive is the maximum size of the files in an archive, in bytes. A user can unpack a larger
+// archive with another program.
 const maxArchive = 16 << 30
 
 // OpenFS is like [OpenReadOnly], but opens a store in a file system. name is "." for a store in the

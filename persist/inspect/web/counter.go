@@ -162,7 +162,8 @@ func (c *counter) recall(d *session) {
 	c.epoch, c.saved = log.Epoch, len(c.ticks)
 }
 
-// save writes all counts to the cache if there are enough new ones. The last call needs fewer.
+// save writes all counts to the cache if enough counts are new. The argument last is true in the
+// final call, for which fewer new counts are enough.
 func (c *counter) save(last bool) {
 	// Fewer new counts than this are not worth a write: counting them again is quick.
 	least := 1000

@@ -331,8 +331,8 @@ func (c *selection) addSpan(l spanResult, from int) {
 	switch {
 	case l.best != nil:
 		c.best.Join(l.best)
-		// A later window counts all entities again. Until that count is complete, keep the earlier
-		// one.
+		// A later window counts all entities again. Until the new count is complete, keep the
+		// earlier count.
 		c.count = max(c.count, c.best.Total)
 	case c.sort == "" && len(l.found) > 0:
 		c.marks = append(c.marks, mark{from, c.count})

@@ -149,7 +149,7 @@ func (h *server) follow(ctx context.Context, interval time.Duration) {
 		if ctx.Err() != nil {
 			return
 		}
-		// Publish the previous state and the reason why no newer one is known.
+		// Publish the previous state and the error that hides newer states.
 		if err != nil {
 			news = h.following.latest()
 			news.Error = h.describe(err).Error.Message

@@ -63,7 +63,7 @@ func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 	}
 	far, err := open(ctx)
 	if err != nil {
-		// The view was only read, so an error does not matter.
+		// Ignore the error: the view was only read.
 		_ = near.Close()
 		return nil, err
 	}

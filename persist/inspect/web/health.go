@@ -35,7 +35,8 @@ type healthDoc struct {
 	Compare string `json:"compare"`
 }
 
-// health reports whether the store opens, and commands that may help if not.
+// health reports whether the store opens. If the store does not open, the document has commands
+// that may help.
 func (h *server) health(a *params) (any, error) {
 	return answer(a, h.slow, func() (*healthDoc, error) {
 		d := h.slow

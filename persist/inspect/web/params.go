@@ -108,7 +108,7 @@ func (a *params) session(h *server) *session {
 // flag reports whether a parameter is 1.
 func (a *params) flag(name string) bool { return a.text(name) == "1" }
 
-// expressions returns all values of a parameter except blank ones.
+// expressions returns all values of a parameter, without blank values.
 func (a *params) expressions(name string, most int) []string {
 	texts := slices.DeleteFunc(slices.Clone(a.values[name]), func(s string) bool { return strings.TrimSpace(s) == "" })
 	if len(texts) > most {

@@ -200,7 +200,8 @@ type branch struct {
 	lane int
 }
 
-// maxLanes is the maximum number of lanes. Branches that fit into no other lane get the last one.
+// maxLanes is the maximum number of lanes. Branches that fit into no other lane are in the last
+// lane.
 const maxLanes = 8
 
 // update updates l from v. Usually new records continue the newest state, so update only appends

@@ -72,7 +72,7 @@ func (h *server) series(a *params) (any, error) {
 	})
 }
 
-// A way is a list of consecutive ticks: those ticks in a range that lead to a record.
+// A way is the part of a path that is within a range of ticks.
 type way struct {
 	view *inspect.View
 	// start is the parent record of the first tick.

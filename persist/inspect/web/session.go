@@ -51,7 +51,7 @@ type session struct {
 	// size is the approximate size of a state in bytes, or 0 if no state was loaded yet.
 	size int
 	line line
-	// selection is the last list of entities, for requests that scroll through it.
+	// selection is the most recent list of entities, for requests that scroll through it.
 	selection *selection
 
 	anchors anchors
