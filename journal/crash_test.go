@@ -309,7 +309,7 @@ func failCall(t *testing.T, n int, failure error, forEver bool) {
 	var j *journal.Journal
 	err := h.work(fs, func(opened *journal.Journal) { j = opened })
 	if call == "" {
-		return // Call n did not happen: this run wrote fewer, larger batches.
+		return // This run wrote fewer, larger batches, so it has no call n.
 	}
 	// A failed close or unlock is harmless if the file was only read, or already has its name.
 	harmless := strings.HasPrefix(call, "close") || strings.HasPrefix(call, "unlock")

@@ -400,7 +400,7 @@ func (l *Log) compare(led *ledger) error {
 		switch listed := led.find(s.Number); {
 		case listed == nil && s.Number > led.newest() && s.written():
 			l.reportUnlisted(led, s)
-			return nil // The segments after an unlisted one are not listed either.
+			return nil // All segments after the first unlisted segment are unlisted, too.
 		case listed != nil && (listed.epoch != s.header.epoch || listed.first != s.header.first || listed.salt != s.header.salt):
 			_ = l.problem(s.Name, 0, segmentHeaderSize, "it is another segment than the one that the ledger lists")
 		}

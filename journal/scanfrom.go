@@ -90,7 +90,7 @@ func (l *Log) forgetSummaries() {
 }
 
 // addTrusted adds a segment without opening the file, with the header that the ledger implies. It
-// returns false if the ledger does not contain enough.
+// returns false if the information in the ledger is not sufficient.
 func (l *Log) addTrusted(file listedFile, number uint64) bool {
 	if !l.trusted[number] {
 		return false
@@ -98,8 +98,8 @@ func (l *Log) addTrusted(file listedFile, number uint64) bool {
 	before := &l.Segments[len(l.Segments)-1]
 	listedBefore, listed := l.ledger.find(number-1), l.ledger.find(number)
 	if before.Err != nil || before.header.salt != listedBefore.salt {
-		// The previous segment is damaged or another file, so its last record and its head are
-		// unknown.
+		// The previous segment is damaged, or another file has its name. So its last record and its
+		// head are unknown.
 		return false
 	}
 	ended, _ := l.summary(listedBefore)

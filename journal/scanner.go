@@ -255,7 +255,7 @@ func (s *scanner) order(h *header) string {
 	return ""
 }
 
-// add records a valid record, mark or seal in the findings.
+// add adds a valid record, mark or seal to the findings.
 func (s *scanner) add(h *header, offset int64) {
 	switch h.kind() {
 	case flagMark:

@@ -25,7 +25,8 @@ const (
 )
 
 // A writer writes the current segment. It runs in one goroutine. The stage is a buffer of bytes
-// that are not in the file yet.
+// that are not in the file yet. The offsets synced, written and end divide the bytes of the
+// segment:
 //
 //	             synced          written         end
 //	|   durable    |  in the file   |   stage      |
@@ -200,7 +201,7 @@ func (w *writer) writeItem(it *item) error {
 	}
 }
 
-// noteStaged records that staged bytes are not durable yet, and starts the sync timer.
+// noteStaged sets the flag that staged bytes are not durable yet, and starts the sync timer.
 func (w *writer) noteStaged() {
 	if !w.dirty && w.j.opt.Sync > SyncAlways {
 		w.timer.Reset(w.j.opt.Sync)

@@ -51,7 +51,7 @@ func (d *device) read(offset, n int) []byte {
 	return slices.Clone(d.now[offset:min(offset+n, len(d.now))])
 }
 
-// before calls cut before the n-th write or flush from now on.
+// before(n, cut) makes the device call cut right before its n-th write or flush from now on.
 func (d *device) before(n int, cut func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

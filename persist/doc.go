@@ -2,11 +2,14 @@
 // records every committed tick, and a snapshot of the whole world is written from time to time. The
 // package also saves a world to a single file and loads it again.
 //
+// The arrows show how data moves. Commit and snapshots write it to files. Open builds an image from
+// a snapshot and the ticks after it, and fills the world from the image:
+//
 //	world ──Commit──▶ tick (row patches, operations) ──▶ journal/*.seg
 //	  │                                                     │ replay
 //	  └──pages that changed──▶ snapshots/*.snap ──▶ image ◀─┘
 //	                                                  │
-//	  world ◀──────────────── Load ───────────────────┘
+//	  world ◀──────────────── Open ───────────────────┘
 //
 //	keep a world in a directory      Open, Store.Commit, Store.Close
 //	or in another file system        Options.Files, FileOptions.Files

@@ -150,14 +150,14 @@ func (t *counters) current() *journal.Journal {
 	return t.journal
 }
 
-// fail records why the store failed. A nil err clears the failure.
+// fail sets the error with which the store failed. A nil err clears the error.
 func (t *counters) fail(err error) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
 	t.failed = err
 }
 
-// observeTick records that the world moved to tick without a new record.
+// observeTick sets the tick of the world after a move to another state without a new record.
 func (t *counters) observeTick(tick uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
@@ -189,8 +189,7 @@ func (t *counters) begun() {
 	t.underway, t.stall = true, 0
 }
 
-// observeStall records the delay that the snapshot under way, or one that has just ended, added to
-// a Commit.
+// observeStall updates the longest delay that the latest snapshot added to a Commit.
 func (t *counters) observeStall(d time.Duration) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
@@ -243,7 +242,7 @@ func forget(seqs *[]uint64, first uint64) int {
 	return n
 }
 
-// marked records that record seq has marks.
+// marked adds record seq to the records with marks.
 func (t *counters) marked(seq uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()

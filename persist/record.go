@@ -97,7 +97,8 @@ func (s *Store) present() format.StateID {
 	return format.StateID{Seq: s.seq(), Tick: s.world.Tick()}
 }
 
-// Restored records that the world moved to another tick of its history. The world calls Restored.
+// Restored updates the metrics. The world calls Restored after a move to another tick of its
+// history.
 func (s *Store) Restored(tick uint64) { s.observeTick(tick) }
 
 // record does the work of Record. It returns an error if the journal has failed or fails now.

@@ -98,7 +98,7 @@ func (s *simOwners) setTaking(taking bool, acts int) {
 	s.taking, s.acts = taking, acts
 }
 
-// tell records that a state is durable.
+// tell adds a state to the list of durable states.
 func (s *simOwners) tell(state ecs.Digest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -201,7 +201,7 @@ func (r *simRun) step(s simStep) (more bool, err error) {
 	return true, nil
 }
 
-// acknowledge records that a commit is durable.
+// acknowledge updates the promise: a commit is now durable.
 func (r *simRun) acknowledge(commit int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -262,7 +262,8 @@ func TestSlots_CrashAtEveryCall(t *testing.T) {
 				if err == nil {
 					require.Equal(t, test.after, note, "fault %d", fault)
 				}
-				// Files that the failed call left behind bring no slot back after a deletion.
+				// The failed call may leave files behind. After a deletion, these files must not
+				// bring the slot back.
 				if deleted := s.DeleteSlot(storetest.Background, "quick"); deleted == nil || errors.Is(deleted, persist.ErrNotFound) {
 					require.Equal(t, "none", noteOf(t, mem.Crash()), "fault %d", fault)
 				}

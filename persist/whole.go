@@ -101,7 +101,8 @@ func (l wholeList) gives(st raw.Storage, s *format.Schema, parent uint64) bool {
 	return !numbered || !st.Rewinds()
 }
 
-// valuesOf records that the NoRewind storages of the list now have the values after record seq.
+// valuesOf updates the list after the NoRewind storages got the values of the state after record
+// seq.
 func (l wholeList) valuesOf(seq uint64) {
 	for i := range l {
 		if w := &l[i]; !w.Rewinds() && w.seq != neverGiven {

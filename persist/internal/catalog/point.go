@@ -383,12 +383,12 @@ func (c *Catalog) tickBefore(tick uint64, point string, end uint64) (uint64, err
 	return 0, s.notFound(naming.Shown(point))
 }
 
-// A tickSearch searches for a tick, and records the nearest ticks that it saw.
+// A tickSearch searches for a tick, and keeps the nearest ticks that it saw.
 type tickSearch struct {
 	*Catalog
 	tick   uint64
-	before *uint64 // The nearest tick before the wanted one, and the nearest after it, or nil.
-	after  *uint64
+	before *uint64 // The nearest tick before the wanted tick, or nil.
+	after  *uint64 // The nearest tick after the wanted tick, or nil.
 }
 
 // see reports whether the tick of a state is the wanted one.

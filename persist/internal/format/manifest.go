@@ -17,8 +17,8 @@ import (
 // The formats of a manifest. The format depends only on the contents, not on the program that
 // writes.
 const (
-	saveManifest    = 1 // Has neither time nor name, so that equal worlds have equal saves.
-	storeManifest   = 2 // Has time and name.
+	saveManifest    = 1 // Without time and name, so that equal worlds have equal saves.
+	storeManifest   = 2 // With time and name.
 	featureManifest = 3 // Also lists the features that the file uses.
 	// Has pages with fewer rows than older programs accept, because more rows do not fit.
 	largeManifest = 4

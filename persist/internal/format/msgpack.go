@@ -44,11 +44,13 @@ func (e *Encoder) int(v int64) {
 	}
 }
 
-// head writes a number or a length v in its shortest form:
+// head writes a number or a length v in the first of these forms that v fits into:
 //
-//	v < limit       one byte: small + v
-//	1 byte          code8, v          unless code8 is 0
-//	2, 4, 8 bytes   code16, code16+1, code16+2, each followed by v
+//	v < limit        one byte: small + v
+//	v of 1 byte      code8, v; only if code8 is not 0
+//	v of 2 bytes     code16, v
+//	v of 4 bytes     code16+1, v
+//	v of 8 bytes     code16+2, v
 func (e *Encoder) head(v uint64, small byte, limit uint64, code8, code16 byte) {
 	switch {
 	case v < limit:

@@ -343,7 +343,7 @@ type StoragePatch struct {
 	Entities      []byte      // The entities of EntityRanges, 8 bytes each.
 	ValueRanges   []raw.Range // Ascending, disjoint, below After.
 	Values        []byte      // The values of ValueRanges, in the format of package layout.
-	// EditRanges are existing rows that keep their entity. No such row is in EntityRanges or
+	// EditRanges are existing rows that keep their entity. They are disjoint from EntityRanges and
 	// ValueRanges.
 	EditRanges []raw.Range
 	Edits      []byte // Changes relative to the old values: see [AppendEdited].

@@ -96,7 +96,7 @@ func (c *opCheck) compare(im *Image) error {
 // allocates nothing in the steady state.
 type opSet struct {
 	n       int
-	cleared bool // If set, entities that are not in the map known are no members.
+	cleared bool // If set, only entities in the map known can be members.
 	// Reports whether an entity that is not in the map known was a member before the tick.
 	before func(ecs.Entity) bool
 	known  entityMap // The entities with operations, and whether each is a member now.
@@ -152,9 +152,10 @@ func (s *opSet) compare(n int) error {
 }
 
 // An entityMap maps entities to a bool each, in insertion order. It is a hash table with linear
-// probing, at most half full.
+// probing, at most half full. Each slot contains a position in entries plus 1, or 0 if it is empty.
+// This map has the entities e, f and g:
 //
-//	slots    |   | 2 |   | 1 |   |   | 3 |   |   position in entries + 1, or 0
+//	slots    | 0 | 2 | 0 | 1 | 0 | 0 | 3 | 0 |
 //	entries  | e | f | g |
 type entityMap struct {
 	slots   []uint32

@@ -20,7 +20,8 @@ type Typed struct {
 	// The fields below are looked up once per schema, because almost all ticks have the same
 	// schema.
 	schema *format.Schema // The schema of the last call of Fits.
-	// Storages by number in schema. Nil means that the world has a different storage, or none.
+	// Storages by number in schema. Nil means that the world lacks the storage, or that its storage
+	// differs.
 	storages []raw.Storage
 }
 

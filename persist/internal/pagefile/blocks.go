@@ -16,9 +16,8 @@ const slotCount = 32
 // blocks reads the part of a file before its trailer. It verifies the checksum of every byte that
 // it returns. It is safe for concurrent use.
 //
-//	block      |   i   |  i+1  |  i+2  |
-//	requested     └──────────────┘
-//	             part    whole   part        slots cache the blocks that are read in part
+// A request can begin and end inside a block. The slots cache blocks of which a request needs only
+// a part. Blocks that a request needs as a whole are read directly into its buffer.
 type blocks struct {
 	r      io.ReaderAt
 	name   string

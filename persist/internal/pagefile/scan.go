@@ -200,7 +200,7 @@ type bitmap []uint64
 
 func newBitmap(n int64) bitmap { return make(bitmap, (n+63)/64) }
 
-// add marks n pages that begin with page id, and reports whether all of them were unmarked before.
+// add marks the n pages from page id on. It returns false if a page was marked already.
 func (b bitmap) add(id uint64, n int64) bool {
 	for end := id + uint64(n); id < end; id++ {
 		bit := uint64(1) << (id % 64)

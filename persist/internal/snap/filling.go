@@ -183,7 +183,7 @@ func (f *Filling) read(k pagefile.Key, value []byte) (p *part, content []byte, r
 	return p, p.kept(content), ref, err
 }
 
-// refer records a page that is stored elsewhere.
+// refer adds a page that is stored elsewhere to the references.
 func (f *Filling) refer(r reference) {
 	f.lock.Lock()
 	defer f.lock.Unlock()

@@ -105,7 +105,7 @@ func (l *loading) advance(n int) {
 	}
 }
 
-// fail records the error of a page.
+// fail stores the error of a page, unless an earlier page of the part already has an error.
 func (l *loading) fail(p *part, k pagefile.Key, err error) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
