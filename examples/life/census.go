@@ -14,9 +14,9 @@ const objectReach = 2
 // gliderShapes has the 16 shapes of a glider: four phases in each of four directions.
 var gliderShapes = makeGliderShapes()
 
-// Gliders counts the isolated gliders: at least two empty cells separate such a glider from every
-// other living cell. The order of cells does not matter, and a duplicate cell counts once. Time and
-// memory are proportional to the number of cells.
+// Gliders counts the isolated gliders. A glider is isolated if at least two empty cells separate it
+// from every other living cell. The order of cells does not matter, and a duplicate cell counts
+// once. Time and memory are proportional to the number of cells.
 func Gliders(cells iter.Seq[Cell]) int {
 	count := 0
 	for object := range objects(cells) {

@@ -64,8 +64,8 @@ var (
 // header. Line ends can be those of Unix, Windows or an old Mac, and the file can begin with a byte
 // order mark.
 //
-// ParseRLE returns an error if a pattern has no end, has another rule, or has cells outside of the
-// size in its header. The error names the line.
+// ParseRLE returns an error if a pattern has no end or another rule. It also returns an error for
+// cells outside of the size in the header. The error names the line.
 func ParseRLE(r io.Reader) (*Pattern, error) {
 	p := &rleParser{pattern: &Pattern{Rule: conwayRule}, width: math.MaxInt32, height: math.MaxInt32}
 	lines := bufio.NewScanner(r)

@@ -1,6 +1,6 @@
-// Package deep determines how many cases tests try. By default they try the cases that find nearly
-// all faults within a minute. With STET_DEEP=1 in the environment, which CI sets at night, they try
-// all cases.
+// Package deep determines how many cases tests try. By default, tests try few cases, which take a
+// minute and find nearly all faults. With STET_DEEP=1 in the environment, tests try all cases. CI
+// sets STET_DEEP=1 at night.
 package deep
 
 import (

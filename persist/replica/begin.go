@@ -11,18 +11,19 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// begin brings the files of this machine to the end of the log. The file named state has the last
-// entry that the store includes. These are the cases:
+// begin brings the files of this machine to the end of the log. The file named state names the last
+// entry that the store includes. begin continues with the entry after that, except in these cases:
 //
-//	no state, no store          read the log from the beginning
-//	no state, a store           the log must be empty; a later claim sends the store
-//	state is damaged            quarantine the store, and read the log from the beginning
-//	the log ends before state   error; with Forget, read the log from the beginning
-//	the log was emptied         continue if state has its last entry; otherwise an error,
-//	                            or with Forget, keep the store for a later claim
-//	the log has state           continue with the next entry
-//	entries were trimmed        read the log from its oldest entry
-//	files do not match state    quarantine the store, and read the log from the beginning
+//   - There is neither a store nor a state: Read the log from the beginning.
+//   - There is a store without a state: In a new log, a later claim sends the store. In a log that
+//     has or had entries, this is an error.
+//   - The state is damaged, or the files do not match it: Quarantine the store, and read the log
+//     from the beginning.
+//   - The next entries were trimmed: Read the log from its oldest entry.
+//   - The log ends before the entry in state: This is an error. With Forget, read the log from the
+//     beginning.
+//   - The log was emptied before this machine had all entries: This is an error. With Forget, a
+//     later claim sends the store.
 func (f *Follower) begin(ctx context.Context) error {
 	s, err := readState(f.files)
 	damaged := errors.Is(err, errState)

@@ -2,12 +2,11 @@
 // the owner confirms is in the log, so every later owner has it. A store has one owner at a time,
 // and any number of followers.
 //
-//	owner      Commit ─▶ journal ─fsync─▶ Log ─▶ acknowledged: confirmed
-//	                                       │
-//	follower                               └─▶ the same files, byte for byte
+// The owner appends each tick to its journal. A sync sends the new bytes to the log. When the log
+// acknowledges them, the tick is confirmed. Followers write the same bytes to the same files.
 //
 //	keep a copy up to date    Follow, Follower.Files
-//	show it                   inspect, persist.Follow, of Follower.Files
+//	show the copy             package inspect or persist.Follow, with Follower.Files
 //	become the owner          Follower.Claim, then Owner.Open, or Open of a persist.Follower
 //	hand over                 Owner.Offer, Follower.Offered
 //	keep the log short        Owner.Rebase
@@ -51,10 +50,10 @@
 //
 // A machine may crash at any moment:
 //
-//	owner, before the log had an entry    the entry is not confirmed; it is set aside
-//	owner, before it got the answer       the entry is confirmed, and every follower gets it
-//	owner, while it sends its own store   the store remains; only this machine can claim it
-//	owner, in Rebase                      the log is not trimmed; an up-to-date machine continues
-//	claim, before its answer              the log has the claim or not; a later claim follows it
-//	follower, while it applies entries    it applies the entries after the one in state again
+//	an owner, before the log has an entry   the entry is unconfirmed, and quarantined later
+//	an owner, before the log's answer       the entry is confirmed, and every follower gets it
+//	an owner, while it sends its own store  the store remains; only this machine can claim it
+//	an owner, in Rebase                     the older entries remain until all files are sent
+//	a machine, while it claims              the claim may be in the log; any machine can claim
+//	a follower, while it applies entries    it continues after the last entry in the file state
 package replica

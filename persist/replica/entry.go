@@ -22,11 +22,11 @@ import (
 //	its number  number of the previous entry, 8 bytes
 //	operations  for each: the kind, then the fields that are listed below
 //
-// These integers are little-endian. Those in operations are varints. Readers reject entries with
-// other data.
+// The integers before the operations are little-endian. Integers in operations are varints. Readers
+// reject an entry in any other format.
 //
-// Writer and number identify an entry. With the identity of the previous entry, a reader notices
-// trimmed and lost entries.
+// Writer and number identify an entry. Each entry identifies the previous entry, so a reader
+// notices trimmed and lost entries.
 const (
 	// term, name, logInfo: the sender owns the store from this entry on.
 	opClaim opKind = iota + 1

@@ -68,16 +68,16 @@ func (o *Options) readBack() time.Duration { return cmp.Or(o.reads, readBackEver
 // A Follower keeps the files of a store equal to the content of the log. Its methods may be called
 // from several goroutines.
 //
-//	Log ─▶ read ─▶ applyEntry: does the entry continue the files? ─▶ applyOp ─▶ tree, next
-//	                                                            └▶ claims, offers
+// The function read() gets entries from the log. applyEntry() checks that an entry continues the
+// entries before it, and applies the operations of the entry. Some operations are claims or offers.
+// Others change the files of one of two directory trees:
 //
-// Entries are applied to one of two directory trees:
+//	tree   the complete store, in the directory store/
+//	next   a store that an owner is still sending, in the directory next/
 //
-//	tree   the complete store, in store/
-//	next   a store that an owner is sending, in next/; at opComplete, it becomes tree
-//
-// A follower with a tree ignores a store that is sent again. If entries were trimmed before the
-// follower has read them, it drops its tree, and waits until an owner sends all files.
+// When next is complete, it becomes the tree. A follower with a tree ignores a store that is sent
+// again. If the log is trimmed beyond the last entry of the follower, the follower drops its tree.
+// It waits until an owner sends all files.
 //
 // The file named state records from time to time which entries were applied. After a crash, later
 // entries are applied again.
@@ -452,10 +452,12 @@ func (f *Follower) fillGap(ctx context.Context, e Entry) error {
 // continuesLog reports whether entry e is valid. A valid entry names the last valid entry as its
 // predecessor. If e names another entry, there are these cases:
 //
-//	the predecessor was trimmed            ok; drop the files until an owner sends them again
-//	the log does not show the predecessor  [HoleError]
-//	the log has the last valid entry       e is invalid: its writer continued a lost entry
-//	the log has lost the last valid entry  [ShorterError]
+//   - The named entry is newer and was trimmed: e is valid. The follower drops its files until an
+//     owner sends all files again.
+//   - The named entry is newer and the log does not show it: The result is a [HoleError].
+//   - The log still has the last valid entry: e is invalid, because it continues a lost or invalid
+//     entry.
+//   - The log has lost the last valid entry: The result is a [ShorterError].
 func (f *Follower) continuesLog(ctx context.Context, e Entry, h header, ops []op) (ok bool, err error) {
 	unknown := f.at[0].ID == entryID{}
 	if h.before == f.at[0] || unknown && f.at[0].Position > 0 && h.before.Position == f.at[0].Position {

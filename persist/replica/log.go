@@ -63,8 +63,8 @@ type Entry struct {
 }
 
 // A ShorterError reports that a log lost an entry which it had acknowledged. The log ends before
-// that entry, or has another entry at its position. The engine broke its promise. A machine that
-// has the lost entry stops following this log.
+// that entry, or has another entry at its position. A machine that has the lost entry stops
+// following this log.
 type ShorterError struct {
 	Known Position // Position of an entry that was acknowledged or read.
 	// Last is the position of the last entry of the log. If the log has continued with other
@@ -120,9 +120,9 @@ func (t *trail) push(l link) {
 	t[0] = l
 }
 
-// check returns nil if the log still has the entries of t, apart from trimmed ones. Each must be
-// the first entry in the log that names its predecessor. Otherwise, check returns the error of
-// checkLink.
+// check returns nil if the log still has the entries of t, apart from trimmed entries. In the log,
+// each entry must be the first that names the entry before it. If the log has lost an entry, check
+// returns a [ShorterError]. It also returns the errors of checkLink.
 func (t *trail) check(ctx context.Context, log Log) error {
 	oldest := len(t) - 1
 	for ; oldest > 0; oldest-- {
@@ -172,12 +172,13 @@ func continuation(ctx context.Context, log Log, l link, upto Position) (e Entry,
 	}
 }
 
-// checkLink looks for an entry in the log, by its position and its ID:
+// checkLink looks for an entry in the log, by its position and its ID. The result depends on what
+// the log has:
 //
-//	the log has it, or the next entry names it    nil
-//	the log has another entry at the position     [ShorterError]
-//	the log has only later entries                errTrimmed
-//	the answer ends before the position           errOldAnswer
+//	the entry, or a next entry that names it    nil
+//	another entry at the same position          [ShorterError]
+//	only entries at later positions             errTrimmed
+//	only entries at earlier positions           errOldAnswer
 //
 // The entry must not be newer than the last entry of the log.
 func checkLink(ctx context.Context, log Log, l link) error {

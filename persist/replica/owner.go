@@ -24,13 +24,13 @@ var ErrUnfinished = errors.New("replica: the store was not sent completely; clai
 
 // An Owner may write a store that is in a log, until another machine claims the store.
 //
-//	Follow ─▶ follows ──Claim──▶ owns ──Close──▶ Follow again
-//	             ▲         │       └── lost: its syncs fail; Close
-//	             └─refused─┘
+// [Follower.Claim] stops the goroutine that follows, so that the files no longer change. Then it
+// appends the claim directly after the last entry that the follower has read. If the log refuses
+// it, the machine continues to follow. If the log accepts the claim, the file system accepts
+// writes.
 //
-// Claim stops the goroutine that follows, so that the files no longer change. Then it appends the
-// claim directly after the last entry that the files include. Only if the log accepts the claim,
-// the file system accepts writes.
+// When another machine claims the store, syncs of this owner fail. The program closes the owner,
+// and calls [Follow] again.
 type Owner struct {
 	f       *Follower
 	sender  *sender

@@ -57,9 +57,9 @@ func (o *Owner) watch(ctx context.Context) {
 }
 
 // readBack reads the entries after a given one, up to the last entry that the owner appended. It
-// returns the link of that last entry. It returns a [HoleError] if an entry is missing in two
-// readings, even on the server that decides on appends. It also returns a HoleError if a reading
-// from the beginning finds no complete store.
+// returns the link of that last entry. If an entry is missing in two readings, even on the server
+// that decides on appends, it returns a [HoleError]. It also returns a HoleError if a reading from
+// the beginning finds no complete store.
 func (o *Owner) readBack(ctx context.Context, from link) (upto link, err error) {
 	for range 2 {
 		trims := o.trims.Load()

@@ -14,15 +14,16 @@ import (
 
 // replicaFiles applies the file operations of the log to the files of a store on this machine.
 //
-//	opPart …   appends to name.tmp            parts[name]
-//	opWhole    renames name.tmp to name       sizes[name]
-//	opWrite    writes to name                 sizes[name]
-//	opRemove   removes name or name.tmp
+//	operation  effect on the files         updated size
+//	opPart     appends to name.tmp         parts[name]
+//	opWhole    renames name.tmp to name    sizes[name]
+//	opWrite    writes to name              sizes[name]
+//	opRemove   removes name and name.tmp   both are removed
 //
-// The files may be newer than sizes. After a crash, operations are applied again, and an owner
-// writes its files before the log has the writes. Therefore, applyOp compares new bytes with the
-// file. If they differ, the old bytes and all bytes after them were never confirmed, and are
-// quarantined. At the end of the log, tidyDirs compares names and sizes.
+// The files may be newer than sizes, for two reasons. After a crash, operations are applied again.
+// An owner writes its files before the log has the writes. Therefore, applyOp compares new bytes
+// with the file. The first different byte and all bytes after it were never confirmed, so applyOp
+// quarantines these bytes. At the end of the log, tidyDirs compares names and sizes.
 type replicaFiles struct {
 	top   disk.FS          // The directory of the follower.
 	dir   string           // Directory of the store, below top.
@@ -346,11 +347,12 @@ func (t *replicaFiles) names() (names []string, err error) {
 
 // tidyDirs quarantines files, and ends of files, that the log does not have. Call it only at the
 // end of the log, because a later entry may name a file. It returns an error if a file is missing.
+// A file is treated according to its name:
 //
-//	name in sizes         bytes after its size are quarantined and cut off
-//	name.tmp, in parts    remains
-//	any other name.tmp    removed, because it is not part of a store
-//	any other file        quarantined
+//	a name in sizes            the bytes beyond sizes[name] are quarantined and cut off
+//	name.tmp, name in parts    the file remains
+//	any other name.tmp         the file is removed, because it is not part of a store
+//	any other name             the file is quarantined
 func (t *replicaFiles) tidyDirs() error {
 	missing := len(t.sizes) + len(t.parts)
 	names, err := t.names()

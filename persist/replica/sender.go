@@ -23,12 +23,10 @@ import (
 
 // A sender appends the owner's writes to the log, in the order of the writes.
 //
-//	journal    write, write, … ─note─▶ pending ──sync──▶ entries ──▶ Log
-//	snapshot   publish ────────────────────────────────▶ parts
-//
 // A write adds an operation to s.pending, and never waits for the log. A sync locks s.order, and
-// appends all pending operations of all files. While a large file is sent, s.order is unlocked
-// after each part, so that ticks are confirmed meanwhile.
+// appends all pending operations of all files. A snapshot is sent in parts when it is published.
+// While a large file is sent, s.order is unlocked after each part, so that ticks are confirmed
+// meanwhile.
 //
 // Each entry names the previous entry, so entries are appended one at a time. A failed append is
 // repeated until its result is known; see appendUntilKnown. After a permanent error (failed), every
@@ -419,11 +417,13 @@ func (s *sender) verifyLast() error {
 // the log has the entry with this ID, it returns the position of the entry. If it returns 0, the
 // caller must try again after s.end.
 //
-//	… | s.at |                 the log now ends at s.at: try again
-//	… |                        the log lost s.at: append the lost entries again
-//	… | s.at | id | …          the log has the entry, and the answer was lost
-//	… | s.at | other | …       error: another machine has claimed the log
-//	… | s.at | invalid | …     the writer continued a lost entry: try again after it
+// The entry s.at[0] is the newest valid entry that the sender knows. These are the cases:
+//
+//   - The log ends at s.at[0]: Try again.
+//   - The log ends before s.at[0]: The log has lost entries. Append these entries again.
+//   - The next entry is the entry with this ID: The log has accepted it, and the answer was lost.
+//   - The next entry is another valid entry: It is an error, because another machine has claimed.
+//   - The next entry is invalid, because it continues a lost entry: Try again after it.
 func (s *sender) resolveTaken(id entryID) (Position, error) {
 	first, last, err := s.log.Bounds(s.ctx)
 	switch {

@@ -12,11 +12,13 @@ import (
 // A sendingFS is the file system of a store. It passes reads to the store on this machine. It also
 // passes writes, and records them in the owner's sender. Without an owner, it refuses writes.
 //
-//	call               on this machine        in the log
-//	WriteAt            immediately            recorded, if the log does not have these bytes
-//	Sync               first                  all recorded writes; acknowledged
-//	Publish, Rename    after the content      content in parts, then the name; acknowledged
-//	Remove             immediately            recorded
+// A call changes the files on this machine and the log:
+//
+//   - WriteAt writes to the file, and records the bytes unless the log has them already.
+//   - Sync syncs the file. Then it appends all recorded calls, and waits until the log has them.
+//   - Publish and Rename append the content in parts. Then they rename the file, append the name,
+//     and wait until the log has it.
+//   - Remove removes the file, and records the removal.
 //
 // Files named .tmp and files outside of journal/ and snapshots/ exist on this machine only.
 //

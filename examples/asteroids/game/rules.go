@@ -113,8 +113,9 @@ func (g *Game) expire(t *tick) {
 	}
 }
 
-// hit splits the rocks and ignites the mites that bullets have reached. It creates and destroys
-// entities within its loops, which still visit every remaining bullet and rock.
+// hit handles bullets that have reached a rock or a mite. It splits the rock or ignites the mite.
+// It creates and destroys entities within its loops, which still visit every remaining bullet and
+// rock.
 func (g *Game) hit(t *tick) {
 	g.locateMites()
 	for bullet, b := range g.Bullets.All() {

@@ -14,18 +14,18 @@ import (
 //
 // After each fault, a new follower reads the history from the log. The judge demands:
 //
-//	each confirmed tick is in the history              otherwise the tick is lost
-//	no tick is confirmed twice with different sums     otherwise the history is forked
-//	each tick that a follower showed is in the history
-//	an owner begins at the newest confirmed tick, or later
-//	no machine reports that the log lost entries
+//   - The history has each confirmed tick. Otherwise, the tick is lost.
+//   - If a tick is confirmed twice, the sums are equal. Otherwise, the history is forked.
+//   - The history has each tick that a follower showed.
+//   - An owner begins at the newest confirmed tick, or later.
+//   - A report of lost entries is a violation.
 //
 // The test can make the engine lose entries, with older copies of the servers' stores. Then the
 // judge demands:
 //
-//	all ticks confirmed after the loss are in one history, as above
-//	a running owner that confirmed a lost tick has lost the store or appended the tick again
-//	if a running machine had a lost tick, at least one machine reports the loss
+//   - One history has all ticks that are confirmed after the loss, as above.
+//   - If a running owner confirmed a lost tick, it has lost the store or appended the tick again.
+//   - If a running machine had a lost tick, at least one machine reports the loss.
 //
 // The sum of a tick covers all ticks before it, so the newest sum identifies the whole history.
 type judge struct {
