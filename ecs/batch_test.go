@@ -97,8 +97,9 @@ func (p *model) removeAll(i int, entities []Entity) bool {
 	return sameCount("RemoveAll", from, p.stores[i].removeAll(entities), want)
 }
 
-// drain removes at most the given number of entities from store i by a loop over Drain. In the
-// first visits, the loop body adds the component to other entities.
+// drain removes entities from store i in a loop over Drain. most: the maximum number of removals.
+// In the first visits, the loop body adds the component to an entity. others: the number of these
+// visits.
 func (p *model) drain(i, most, others int) bool {
 	at, visits := -1, 0
 	p.stores[i].drain(func(e Entity, v int) bool {

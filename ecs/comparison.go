@@ -29,8 +29,8 @@ type comparison struct {
 	spans track.Spans // Scratch memory.
 }
 
-// load compares the current rows of the column dense with its rows at the start of frame k. The
-// parameters before and now are the numbers of rows at that start and currently. rowOf returns the
+// load compares the current rows of the column dense with its rows at the start of frame k. before:
+// the number of rows at the start of the frame, now: the current number of rows. rowOf returns the
 // current row of an entity, or -1.
 func (c *comparison) load(dense *track.Column[Entity], k, before, now int, rowOf func(Entity) int) {
 	c.rows, c.then = c.rows[:0], c.then[:0]

@@ -69,7 +69,7 @@ type CopyOptions struct {
 	// Keep selects the components to copy. The default nil means all.
 	Keep func(AnyStorage) bool
 
-	// Resources names the resources to copy too. Their values overwrite the target's values.
+	// Resources has the names of resources to copy. Their values overwrite the target's values.
 	// References inside the values are replaced as in components. A resource that src or the target
 	// lacks is an error. By default, no resource is copied.
 	Resources []string

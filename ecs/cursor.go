@@ -430,8 +430,8 @@ func followsRow(before, row uint32) bool {
 	return row == before+1 && before != missing || row == missing && before == missing
 }
 
-// setRun sets the span to n consecutive rows, and moves the cursor past them. They begin at row
-// c.run[k] in each column k, and at the row in the parameter first in the driver.
+// setRun sets the span to n consecutive rows, and moves the cursor past them. In each column k, the
+// rows begin at row c.run[k]. In the driver, they begin at the row in the parameter first.
 func (c *cursor) setRun(first, n int) {
 	run, m := &c.run, len(c.j.columns)
 	for k := range m {

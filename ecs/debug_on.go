@@ -19,8 +19,9 @@ import (
 //   - through a pointer or slice from before the last boundary or index lookup
 //
 // A boundary is a checkpoint or the end of a tick. At each boundary, a debug world encodes every
-// row. At the next boundary it panics if a protected row has changed although the world did not
-// make it writable. At a write that it tracks, it panics if the row has changed before.
+// row. At the next boundary, it encodes the protected rows again. It panics if a row has changed
+// although the world did not make the row writable. Before a write that the world tracks, it
+// compares the row in the same way.
 //
 // Rows that no frame protects and no index covers may be written freely. Values that cannot be
 // encoded are not checked. A debug world also checks that each Clone returns a deep copy.
@@ -162,8 +163,8 @@ func (w *World) rememberRows(c guardedRows) {
 // verifyOf verifies only the columns of t.
 func (w *World) verifyOf(t *track.Tracker) { w.guardedOf(t, w.verifyRows) }
 
-// rememberOf copies the rows of t after an index lookup. The program may still write one row, or
-// every row. pointed: the number of the one row, all: whether the program may write every row.
+// rememberOf copies the rows of t after an index lookup. pointed: the row that the program may
+// still write, or track.NoRow. all: whether the program may still write every row.
 func (w *World) rememberOf(t *track.Tracker, pointed uint32, all bool) {
 	w.guardedOf(t, func(c guardedRows) {
 		w.rememberRows(c)

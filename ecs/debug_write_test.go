@@ -60,7 +60,7 @@ func TestDebugWrite_InParallelRunsPanics(t *testing.T) {
 	}
 }
 
-// Reads in the body of ParallelRuns are allowed, and so are all writes after the loop.
+// The body of ParallelRuns may read components. After the loop, all writes are allowed again.
 func TestDebugWrite_AllowedAfterParallelRuns(t *testing.T) {
 	w, a, b, entities := members(300, Options{History: 2})
 	byX := NewIndex(b, func(p padded) int64 { return p.B })

@@ -90,7 +90,7 @@ func ExampleRegisterResource() {
 	// {6} no hour is 25
 }
 
-// Saves identify a component by its name, so the Go type may be renamed.
+// A save identifies a component by its name, so the Go type may be renamed.
 func ExampleComponent_name() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister(world, ecs.Component[Position]{Name: "pos"})

@@ -122,7 +122,7 @@ func (s *set) runAddHooks(e Entity) {
 }
 
 // beginRemoval calls the OnRemove hooks for e, and returns the row of e afterwards. It returns -1
-// if a hook removed e, or if the hooks already run for e.
+// if a hook removed e, or if the hooks for e are already running.
 func (s *set) beginRemoval(e Entity) int {
 	if slices.Contains(s.hooks.removing, e) {
 		return -1
@@ -160,7 +160,7 @@ func (w *World) runCreateHooks(e Entity) {
 
 // runDestroyHooks calls the OnDestroy hooks for e, then the OnRemove hooks for its components. If
 // late is not nil, it then applies the relation policies to sources that hooks attached to e. It
-// returns false if the destroy hooks already run for e.
+// returns false if the destroy hooks for e are already running.
 func (w *World) runDestroyHooks(e Entity, late *destroyed) bool {
 	h := &w.hooks
 	if h.isDestroying(e) {

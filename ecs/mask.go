@@ -444,9 +444,8 @@ func (o *orBits) summary(level, k int) (word uint64) {
 
 func (o *orBits) nextWord(b int) int { return search(o, b) }
 
-// notBits has the indices of one tree that are in no other tree of a list. tree: the one tree,
-// others: the list. The summaries are those of the one tree, so some words with a set summary bit
-// are 0.
+// notBits has the indices of the field tree that are in no element of the field others. Its
+// summaries are those of the field tree. So a word can be 0 although its summary bit is 1.
 type notBits struct {
 	tree
 	others []tree

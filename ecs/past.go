@@ -279,7 +279,8 @@ func (x *pastSet) presentRow(e Entity) int {
 	return math.MaxInt
 }
 
-// movedRow returns the row that e had at the tick, or -1. It is called if e has another row now.
+// movedRow returns the row that e had at the tick, or -1. The caller has already tried the current
+// row of e.
 //
 //go:noinline
 func (x *pastSet) movedRow(e Entity) int {

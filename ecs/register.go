@@ -90,9 +90,9 @@ type Component[T any] struct {
 	// stored. An empty list that is not nil declares that the component had no other names.
 	FormerNames []string
 
-	// Dropped names stored fields that T no longer has, and whose values may be lost: "Shield",
-	// "Pos.X", "Items[].Count", "Slots[2:]", "Stock[value].Worn". A load that would lose other
-	// fields fails, and its error has the names to add here.
+	// Dropped has the names of stored fields that T no longer has, and whose values may be lost:
+	// "Shield", "Pos.X", "Items[].Count", "Slots[2:]", "Stock[value].Worn". A load that would lose
+	// other fields fails, and its error has the names to add here.
 	Dropped []string
 
 	// Version is the version of the component's values, and is saved with them. A load converts

@@ -147,7 +147,7 @@ func TestRequiredBy_RandomChanges(t *testing.T) {
 			case 10:
 				c.w.Destroy(e)
 				c.alive = slices.DeleteFunc(c.alive, func(a Entity) bool { return a == e })
-			// Writes through a pointer, which adds no components.
+			// A write through a pointer adds no components.
 			case 11:
 				if p := c.list.Mut(e); p != nil {
 					p.Items[0] = v

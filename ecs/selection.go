@@ -21,8 +21,8 @@ func (j *join) keeps(e Entity) bool {
 // A selection marks the positions of a driver that predicates keep. An iteration reads 64 positions
 // at once, and skips words without selected positions:
 //
-//	words   | 0 1 .. 0 | 0 .. 0 | 0 .. 0 | 1 .. 1 |    a bit for each position
-//	some    |     1        0        0        1         a bit for each word that is not 0
+//	words   | 0 1 .. 0 | 0 .. 0 | 0 .. 0 | 1 .. 1 |    a bit for each position, 1 if selected
+//	some    |     1    |   0    |   0    |   1    |    a bit for each word, 1 if it is not 0
 type selection struct {
 	// The bits are valid. If not, the iteration calls the predicates for each entity.
 	on          bool

@@ -120,9 +120,9 @@ func mergeSort[V any](rows, half []ranked[V], compare func(a, b V) int) {
 	copy(rows[k:], left[i:])
 }
 
-// sortLike sorts row numbers of s so that the entities get the same order as in the parameter
-// other. Entities that are not in that set come last. from: the row numbers, consecutive before the
-// call.
+// sortLike sorts the row numbers in from, which are consecutive before the call. Afterwards, the
+// entities in these rows of s are in the order of the set other. Entities that other does not have
+// come last.
 func sortLike(from []uint32, s, other *set) {
 	if len(from) == 0 || likeAlready(from, s, other) {
 		return
@@ -185,9 +185,9 @@ func (w *World) align(sets []*set) {
 	}
 }
 
-// bringForward reorders row numbers. The rows of the given entities come first, in the order of
-// these entities. They swap places with the rows that were in front. from: the row numbers,
-// consecutive before the call. Entities without a row among them are ignored.
+// bringForward reorders the row numbers in from, which are consecutive before the call. The rows of
+// the given entities come first, in the order of these entities. They swap places with the rows
+// that were in front. Entities whose rows are not in from are ignored.
 func (s *set) bringForward(from []uint32, entities []Entity) {
 	if len(from) == 0 {
 		return

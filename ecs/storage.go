@@ -49,7 +49,7 @@ type spec struct {
 	masked     bool
 	unknown    bool // The component was loaded but not registered.
 	kind       Kind
-	refs       *references // Places of entities in values. Computed at the first use.
+	refs       *references // The places of entities in values. Computed at the first use.
 	*evolution             // Nil if there are no former versions.
 }
 

@@ -117,7 +117,7 @@ type StorageChange struct {
 type Patch struct {
 	Tick uint64 // The number of the tick.
 	Seq  uint64 // The recorder's number of the state at the end of the tick.
-	// Changes in the registry, without the field Before.
+	// The changes in the registry, without the field Before.
 	Entities EntityChange
 	// The entities of the rows in Entities.Rows, 8 bytes each, little-endian.
 	Registry []byte

@@ -5,8 +5,10 @@ package raw
 type Use struct {
 	// The storage or resource. Nil means the registry, whose members are the alive entities.
 	Storage Storage
-	Values  Mode // Use of the values of components, or of the resource.
-	Members Mode // Use of the set of entities that have the component, and of the order of rows.
+	// How the code uses the values of components, or the resource.
+	Values Mode
+	// How the code uses the set of entities that have the component, and the order of rows.
+	Members Mode
 
 	// Writes call hooks, which may do anything.
 	Hooked bool

@@ -268,8 +268,9 @@ func (s *Session[In]) Ahead() int {
 	return ahead
 }
 
-// Drop records that a peer has left. The parameter from is the first tick without its inputs: its
-// players then have the input [Options.Default]. All remaining peers must pass the same tick:
+// Drop tells the session that a peer has left. The parameter from is the first tick without its
+// inputs: its players then have the input [Options.Default]. All remaining peers must pass the same
+// tick:
 //
 //	from = 1 + the maximum of Known(peer) over the remaining peers
 //
