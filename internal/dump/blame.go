@@ -171,7 +171,7 @@ func (w *writerDoc) String() string {
 	return fmt.Sprintf("tick %d", w.Tick)
 }
 
-// textUnless returns w as text, or "" if w and the argument name the same tick.
+// textUnless returns w as text, or "" if w equals the argument.
 func (w *writerDoc) textUnless(other *writerDoc) string {
 	if w.Seq == other.Seq && w.Exact == other.Exact {
 		return ""

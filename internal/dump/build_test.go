@@ -63,13 +63,15 @@ func clock() func() time.Time {
 	}
 }
 
-// buildStore creates a closed store:
+// buildStore creates a closed store. Each column is a record with its tick and the number of its
+// snapshot:
 //
-//	record   1  2  3  4  5           6   7  8
-//	tick     1  2  3  4  5 (rewound) 4'  5' 6'
-//	                ^ snapshot 2          ^ snapshot 3, "milestone"
+//	record     1   2   3   4   5   6    7    8
+//	tick       1   2   3   4   5   4'   5'   6'
+//	snapshot           2                3
 //
-// Record 6 is a child of record 3.
+// Record 6 is a child of record 3, so records 4 and 5 were rewound. Snapshot 3 has the name
+// "milestone".
 func buildStore(dir string) error {
 	closeIt, err := buildOpenStore(dir)
 	if err != nil {

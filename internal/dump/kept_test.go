@@ -12,14 +12,16 @@ import (
 // only if the program changes.
 const keptStore = "testdata/store-1"
 
-// buildKept creates a closed store with every feature:
+// buildKept creates a closed store with every feature. Each column is a record with its tick, its
+// mark and the number of its snapshot:
 //
-//	record   1      2  3         4         5 (rewound)   6     7         8
-//	tick     1      2  3         4         5             4'    5'        6'
-//	mark     start               lost way                boss
-//	snapshot           2                                       3 "milestone"
+//	record     1       2   3   4          5   6      7    8
+//	tick       1       2   3   4          5   4'     5'   6'
+//	mark       start           lost way       boss
+//	snapshot               2                         3
 //
-// Record 6 is a child of record 3.
+// Record 6 is a child of record 3, so records 4 and 5 were rewound. Snapshot 3 has the name
+// "milestone".
 func buildKept(dir string) error {
 	s := newSample()
 	ctx := context.Background()

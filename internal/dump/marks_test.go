@@ -16,11 +16,13 @@ func noteSteps(store *persist.Store) (mark func(name string) func() error, input
 	return mark, input
 }
 
-// buildMarked creates a closed store:
+// buildMarked creates a closed store. Each column is a record with its tick and its mark:
 //
-//	record   1      2  3 (rewound)  4     5
-//	tick     1      2  3            3'    4'
-//	mark     start     lost way     boss
+//	record     1       2   3          4      5
+//	tick       1       2   3          3'     4'
+//	mark       start       lost way   boss
+//
+// Record 4 is a child of record 2, so record 3 was rewound.
 func buildMarked(dir string) error {
 	s := newSample()
 	ctx := context.Background()

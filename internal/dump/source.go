@@ -80,12 +80,12 @@ func (f flags) withState(do func(s *source, st *inspect.State) error) action {
 	})
 }
 
-// read calls f with the store or save at path. It returns the failure of f, or the damage that was
-// found while opening:
+// read calls f with the store or save at path. Opening may find damage. Each row has a case and the
+// result of read:
 //
-//	f succeeded       the damage, if any
-//	f found nothing   both, because the damage may hide what f searched
-//	f failed          the failure of f
+//	f succeeded         the damage, if any
+//	f found no object   the failure of f and the damage, which may hide the object
+//	f failed            the failure of f
 //
 // If the failure of f is damage, read adds the newest readable state to it.
 func (c *call) read(path string, f func(*source) error) error {
@@ -95,7 +95,7 @@ func (c *call) read(path string, f func(*source) error) error {
 	}
 	defer back()
 	s := &source{c, v, path}
-	// Get the damage before f, because f reports the damage that it finds itself.
+	// Get the damage of opening before the call, because f returns later damage as its own failure.
 	damage := s.firstDamage()
 	if err := f(s); err != nil {
 		return notFoundIn(damage, s.withNewest(classify(path, err)))

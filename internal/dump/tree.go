@@ -234,7 +234,7 @@ func (d *rootlessDoc) print(s *source) {
 // is a vertical bar if the entity at the level has a later sibling, like 1v1. Otherwise the text is
 // blank.
 type rails struct {
-	below []string // By level: the text of this level in the lines that follow.
+	below []string // By level: the text at the start of the following deeper lines.
 	// Number of levels in a line. Deeper levels begin at the margin again, after the number of
 	// omitted levels in brackets.
 	levels int

@@ -78,7 +78,8 @@ func outputOf(t testing.TB, args ...string) string {
 	return out.String()
 }
 
-// saveOf writes a save of n entities. Entity i refers to entity target(i); entity 0 refers to none.
+// saveOf writes a save of n entities. Entity i refers to entity target(i), and entity 0 has no
+// target.
 func saveOf(t testing.TB, n int, target func(i int) int) (file string) {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})

@@ -48,7 +48,7 @@ var aggregateKinds = map[string]aggregateKind{
 	"distinct": {WantValue, reflect.TypeFor[int]()},
 }
 
-// aggregateOf returns the aggregate of that name. p0 to p100 are percentiles of numbers.
+// aggregateOf returns the aggregate with the given name. p0 to p100 are percentiles of numbers.
 func aggregateOf(name string) (k aggregateKind, ok bool) {
 	if _, ok := percent(name); ok {
 		return aggregateKind{WantNumber, reflect.TypeFor[any]()}, true

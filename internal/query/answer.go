@@ -93,7 +93,7 @@ func named(v reflect.Value, t *layout.Type, n int64) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// elem returns the element type of t, or unnamed if t has none.
+// elem returns the element type of t. If t has no element type, it returns unnamed.
 func elem(t *layout.Type) *layout.Type { return cmp.Or(t.Elem, unnamed) }
 
 // key returns the key type of t.

@@ -107,7 +107,7 @@ func (c *column) loadRow(env map[string]any, row []byte, has bool) error {
 	return nil
 }
 
-// row returns the number of the row of e, or -1 if there is none. A resource has only row 0.
+// row returns the number of the row of e, or -1 if e has no row. A resource has only row 0.
 func (c *column) row(e ecs.Entity) int {
 	switch {
 	case c.component == nil:

@@ -64,10 +64,10 @@ func isSmall(n ast.Node) bool {
 	return false
 }
 
-// isWide reports whether n is a uint64, or a pointer to one.
+// isWide reports whether n is a uint64, or a pointer to a uint64.
 func isWide(n ast.Node) bool { return isOf(n, reflect.Uint64) }
 
-// isOf reports whether n has the kind k, or is a pointer to it.
+// isOf reports whether n has the kind k, or is a pointer to a value of kind k.
 func isOf(n ast.Node, k reflect.Kind) bool {
 	t := n.Type()
 	for t != nil && t.Kind() == reflect.Pointer {

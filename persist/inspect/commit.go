@@ -49,8 +49,8 @@ type RowChange struct {
 	Entities, Values []raw.Range
 
 	Indexed bool // The row of an entity is its index, so some rows may be gaps.
-	// Vacated lists the rows of an Indexed storage that the tick vacates: it turns them into gaps,
-	// or removes them at the end.
+	// Vacated lists the rows of an Indexed storage that the tick turns into gaps or removes at the
+	// end.
 	Vacated []raw.Range
 
 	Bytes int // Bytes of the tick's payload that encode this change.

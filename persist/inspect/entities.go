@@ -36,8 +36,8 @@ func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState
 	return f.state()
 }
 
-// Trace calls f with the events of e between two states, in order, until f returns an error. These
-// are the states after two records; the first record (from) must be an ancestor of the second
+// Trace calls f with the events of e, in order, until f returns an error. The events are those
+// between the states after two records. The first record (from) must be an ancestor of the second
 // record (to). If from is 0, the trace begins at the oldest state. The values of e in the first
 // state come first, as [TraceAlive] and [TracePresent].
 //
@@ -46,8 +46,8 @@ func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState
 // end, it returns the error of the first damage, which wraps [persist.ErrCorrupt]. If a program
 // with other types continued the store, the trace continues with the new types.
 //
-// If from is 0 and e never existed, the error wraps [persist.ErrNotFound]. If from is not 0, it is
-// no error if e has no events.
+// If from is 0 and e never existed, the error wraps [persist.ErrNotFound]. If from is not 0, Trace
+// succeeds even if e has no events.
 func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(*TraceEvent) error) error {
 	t, err := newTrace(ctx, v, e, from, to)
 	if err != nil {

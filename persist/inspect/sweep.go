@@ -315,7 +315,7 @@ func (k *sweptPages) pass(lo, hi int) {
 // argument is the number of rows that remained before the caller marked some rows as passed.
 func (k *sweptPages) release(p *sweptPage, page, before int) {
 	switch few := p.n / fewRows; {
-	// A goroutine that still reads rows of the page keeps its memory alive.
+	// A goroutine that still reads rows of the page keeps the memory of the page alive.
 	case p.left <= 0:
 		if delete(k.pages, page); p.shrunk {
 			k.few--

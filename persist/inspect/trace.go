@@ -87,10 +87,10 @@ type Stretch struct {
 	Bytes       int64 // Size of the ticks in the stretch, in bytes.
 }
 
-// stretch returns the Stretch that ends at record seq, and the snapshot at which it begins. That is
-// the nearest snapshot whose number is less than the last argument. Without such a snapshot,
-// stretch returns nil. The limit is a snapshot number and not a seq, because a conversion makes two
-// snapshots of one state.
+// stretch returns the Stretch that ends at record seq, and the snapshot at which the Stretch
+// begins. The snapshot is the nearest snapshot whose number is less than the argument older.
+// Without such a snapshot, stretch returns nil. The limit is a snapshot number and not a seq,
+// because a conversion makes two snapshots of one state.
 func stretch(ctx context.Context, v *View, e ecs.Entity, seq uint64, older uint32) (s *Stretch, base catalog.SnapshotInfo, err error) {
 	bases := slices.DeleteFunc(stretchBases(v.cat, seq), func(s catalog.SnapshotInfo) bool { return s.Number >= older })
 	f, base, err := followFrom(ctx, v, bases, e, seq)
@@ -105,7 +105,7 @@ func stretch(ctx context.Context, v *View, e ecs.Entity, seq uint64, older uint3
 }
 
 // stretchBases returns the snapshots that lead to record seq. Snapshots of converted states are
-// last: a conversion is an event, which a Stretch from such a snapshot would not contain.
+// last. A conversion is an event, and a Stretch from the converted snapshot would lack this event.
 func stretchBases(v *catalog.Catalog, seq uint64) []catalog.SnapshotInfo {
 	var bases, converted []catalog.SnapshotInfo
 	for _, s := range v.CandidateSnapshots(seq) {
@@ -268,7 +268,7 @@ func (t *trace) run(ctx context.Context, seq uint64) error {
 func (t *trace) throughConversion(ctx context.Context, e journal.Entry) error {
 	next, err := t.view.cat.SchemaAt(e)
 	if err != nil || t.schema == next || t.schema.Differs(next) == nil {
-		// Continue with the current schema. If that is wrong, the next step fails.
+		// Continue with the current schema. If this schema is wrong, the next step fails.
 		return nil
 	}
 	s, ok := t.view.cat.SnapshotUnder(t.id, next)

@@ -306,7 +306,8 @@ func compareLiving(t *testing.T, v *inspect.View, im *image.Image, seq uint64) {
 	require.Equal(t, want, got)
 }
 
-// noteTree counts the cases that occur in the trees, so the test can require that all occur.
+// noteTree counts the cases that occur in the trees, so the test can require that every case
+// occurs.
 func noteTree(seen map[string]int, e ecs.Entity, nodes []inspect.TreeNode) {
 	note := func(what string, is bool) {
 		if is {

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// forked returns a store whose branches have branches, with a snapshot on each.
+// forked returns a store whose branches have branches. Each branch has a snapshot.
 func forked(t testing.TB) *inspect.View {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(9)

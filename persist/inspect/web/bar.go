@@ -155,8 +155,8 @@ func (b *barDoc) fill(entries []journal.Entry, width int, measure func(e journal
 	}
 }
 
-// branches returns all branches, whatever the range. If there are too many, it returns the
-// newest.
+// branches returns all branches, for any range. If there are too many branches, it returns the
+// newest branches.
 func (d *session) branches() []branchDoc {
 	docs := []branchDoc{}
 	// Start with the newest branch.
@@ -169,7 +169,8 @@ func (d *session) branches() []branchDoc {
 	return docs
 }
 
-// snapshots returns all snapshots. If there are too many, it returns the newest.
+// snapshots returns all snapshots. If there are too many snapshots, it returns the newest
+// snapshots.
 func (d *session) snapshots(h *server) []snapDoc {
 	docs := []snapDoc{}
 	all := d.view.Snapshots()

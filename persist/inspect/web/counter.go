@@ -219,8 +219,8 @@ func (c *counter) countSome(d *session) (more bool) {
 	for _, e := range todo {
 		ticks[e.ID.Seq-upto].sum = e.ID.CRC
 	}
-	// Commits stops at a tick that it cannot read. Skip that tick, count it as 0 rows, and
-	// continue after it.
+	// Commits stops at an unreadable tick. Count the unreadable tick as 0 rows, and continue after
+	// it.
 	for first := todo[0].ID.Seq; first <= last; {
 		commits, err := d.view.Commits(first, last)
 		for i := range commits {

@@ -130,7 +130,7 @@ func (g *guard) knowsHost(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// refuse responds with the reason: as JSON to an API request, as text to others.
+// refuse responds with the reason. An API request gets JSON, and any other request gets text.
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
 	if strings.HasPrefix(r.URL.Path, apiPath) {
 		writeFailure(w, status, errorDoc{errorBody{Code: codeUsage, Kind: "usage", Message: why}})

@@ -185,7 +185,7 @@ func (s *pointSample) add(p point) {
 	}
 }
 
-// trim reduces the sample to limit points. It runs after every limit new points.
+// trim reduces the sample to limit points. add() calls it each time the sample has twice as many.
 func (s *pointSample) trim() {
 	if len(s.points) <= s.limit {
 		return

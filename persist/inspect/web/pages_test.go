@@ -96,7 +96,7 @@ func TestList_PagesEqualWholeState(t *testing.T) {
 	}))
 }
 
-// A selection stores few of the found entities. It evaluates the others again when the page
+// A selection stores few of the found entities. It evaluates all other entities again when the page
 // scrolls to them.
 func TestSelection_StoresFewEntities(t *testing.T) {
 	defer func(first, window int) { firstRows, windowRows = first, window }(firstRows, windowRows)

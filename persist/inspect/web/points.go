@@ -92,7 +92,7 @@ type pointDoc struct {
 // maxStep is the maximum size of one step.
 const maxStep = 1 << 20
 
-// resolve finds the record of a point in time, or a record some steps away from that point.
+// resolve finds the record of a point in time, or a record some steps away from the point.
 func (h *server) resolve(a *params) (any, error) {
 	step := 0
 	if text := a.text("step"); text != "" {

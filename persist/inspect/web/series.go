@@ -142,7 +142,7 @@ func (w *way) walk(ctx context.Context, first func(st *inspect.State) error, f f
 	})
 }
 
-// A sampler evaluates expressions at some of the states on a way.
+// A sampler evaluates expressions at some of the states of a way.
 type sampler struct {
 	h      *server
 	doc    *seriesDoc
