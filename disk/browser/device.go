@@ -238,7 +238,7 @@ func (d *device) Lost() bool {
 	}
 }
 
-// Close waits until the worker has stored what was written.
+// Close waits until the worker has stored all written bytes.
 func (d *device) Close() error {
 	_, err := d.call("end", map[string]any{})
 	d.stop(fs.ErrClosed)

@@ -572,7 +572,7 @@ func (l *lock) Held() (bool, error) {
 	return named && (l.inode.lock == l || l.inode.loose), err
 }
 
-// Sign makes text durable immediately. No test needs a Sign that is lost.
+// Sign makes text durable immediately, so every crash keeps the text.
 func (l *lock) Sign(text string) error {
 	if err := l.call("sign"); err != nil {
 		return err

@@ -349,7 +349,7 @@ func (t *tree) ReadDir(dir string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// SyncDir makes all names durable, also those in other directories.
+// SyncDir makes all names durable, including names in other directories.
 func (t *tree) SyncDir(dir string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -372,7 +372,7 @@ func (t *tree) syncNames() error {
 	return nil
 }
 
-// Close closes the device. Every later call fails, also those of open files and locks.
+// Close closes the device. Every later call fails, including calls of open files and locks.
 func (t *tree) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

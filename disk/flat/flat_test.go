@@ -286,7 +286,7 @@ func TestTree_FailedNewList(t *testing.T) {
 		mem := disktest.New()
 		broken, always := false, rng.IntN(2) == 0
 		tree, err := flat.Open(brokenDevice{disktest.Numbered(mem), func(number uint64) bool {
-			// The tree begins with list 1, so list 0 is the new one. Unless always is true, some
+			// The tree begins with list 1, so list 0 is the new list. If always is false, some
 			// calls succeed.
 			return number == 0 && broken && (always || rng.IntN(2) == 0)
 		}})

@@ -163,7 +163,7 @@ type nameLog struct {
 	end      int64  // Where the next record begins.
 	synced   int64  // The records before this offset are durable.
 	dirty    bool   // There are records that are not durable.
-	failed   bool   // A sync has failed, so the next one writes a new snapshot.
+	failed   bool   // A sync has failed, so the next sync writes a new snapshot.
 	stale    bool   // The other file may have an older list, which the next sync invalidates.
 	last     uint64 // The highest number of a file that ever had a name.
 }
@@ -369,7 +369,7 @@ func readNames(d Device, numbers []uint64) (newest nameList, err error) {
 	return newestNames(lists, numbers)
 }
 
-// newestNames parses the two lists and returns the newest complete one.
+// newestNames parses the two lists and returns the newest complete list.
 func newestNames(lists [firstFile][]byte, numbers []uint64) (newest nameList, err error) {
 	newest = nameList{names: map[string]*inode{".": {dir: true}}}
 	var damage *disk.DamageError

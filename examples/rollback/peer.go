@@ -81,7 +81,7 @@ func (p *peer) advance() error {
 	return err
 }
 
-// press returns the buttons of the player, which mostly equal those of the previous tick.
+// press returns the buttons of the player. Mostly, these are the buttons of the previous tick.
 func (p *peer) press() byte {
 	if n := len(p.ours); n > 0 && p.rng.IntN(6) > 0 {
 		return p.ours[n-1]

@@ -13,7 +13,8 @@ import (
 // sync directories.
 var directSync = regexp.MustCompile(`\b([A-Za-z]\w*)\.SyncDir\(`)
 
-// directSyncs returns the calls of SyncDir in source, except those of the function disk.SyncDir.
+// directSyncs returns the calls of methods SyncDir in source. It omits calls of the function
+// disk.SyncDir.
 func directSyncs(source string) (calls []string) {
 	for _, call := range directSync.FindAllStringSubmatch(source, -1) {
 		if call[1] != "disk" {

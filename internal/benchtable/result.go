@@ -65,7 +65,7 @@ type verdict struct {
 
 func (v verdict) ok() bool { return v.measured.value <= v.budget.value }
 
-// judge divides the metrics of r into those with a budget and those without.
+// judge divides the metrics of r into metrics with a budget and metrics without a budget.
 func (r result) judge() (verdicts []verdict, others []metric) {
 	bounded := make(map[string]bool)
 	for _, m := range r.metrics {

@@ -58,8 +58,8 @@ func Floats(text string) string {
 	return words[2] + " " + words[3]
 }
 
-// Differ describes the difference between two builds. It returns "" if they are equal or one is
-// empty.
+// Differ describes the difference between two builds. It returns "" if the builds are equal, or if
+// a build is empty.
 func Differ(ours, theirs string) string {
 	if ours == "" || theirs == "" || ours == theirs {
 		return ""

@@ -39,7 +39,7 @@ type CompactReport struct {
 	Ticks int      // Number of ticks after From in the copy.
 	Names []string // Named snapshots in the copy, oldest first.
 
-	// Number of all ticks that the copy leaves out. DroppedRewound counts those on rewound
+	// Number of all ticks that the copy leaves out. DroppedRewound counts only ticks on rewound
 	// branches.
 	DroppedTicks, DroppedRewound int
 	// Named snapshots that the copy leaves out.

@@ -10,7 +10,7 @@ import (
 // A RowEdit is a new value of a row, see [Edit].
 type RowEdit struct {
 	Component *inspect.Component // A component or resource of the edited image.
-	// Row is as [inspect.Component.Find] returns it.
+	// Row is the row number that [inspect.Component.Find] returns.
 	Row int
 	// Value has the format of package layout, as [layout.Type.AppendRow] returns it.
 	Value []byte

@@ -115,7 +115,7 @@ func (p *pieces) mendRegistry() (lost, unused int) {
 			alive, found = append(alive, found[0]), found[1:]
 		case !p.registry[row] && row < im.Alive:
 			lost++
-		// The row is free or retired. Its index is retired below, unless another row has it.
+		// The row is free or retired. Its index is retired below, unless another row has the index.
 		case !p.registry[row]:
 		case row < im.Alive:
 			alive = append(alive, e)

@@ -371,7 +371,7 @@ func (s *salvage) attempt(ctx context.Context, target uint64) (im *image.Image, 
 	return nil, target, nil
 }
 
-// loadable returns the snapshots in ours that have not failed to load.
+// loadable returns the snapshots in s.ours, except those that failed to load.
 func (s *salvage) loadable() []catalog.SnapshotInfo {
 	return slices.DeleteFunc(slices.Clone(s.ours), func(sn catalog.SnapshotInfo) bool { return s.failed[sn.Number] })
 }
@@ -412,7 +412,7 @@ func (s *salvage) countLost(newest bool) {
 	}
 }
 
-// beyondEnd returns the damage that may have destroyed ticks newer than all known ones, or nil.
+// beyondEnd returns the damage that may have destroyed ticks newer than all known ticks, or nil.
 func (s *salvage) beyondEnd() error {
 	for _, sn := range s.Snapshots {
 		// The snapshot is newer than the journal, so the end of the journal is missing.

@@ -49,7 +49,7 @@ type rewrite struct {
 // out.
 type loader func(context.Context, catalog.SnapshotInfo) (*image.Image, error)
 
-// newRewrite returns a rewrite of the catalog from. The rewrite copies only snapshots with a name.
+// newRewrite returns a rewrite of a catalog. The rewrite copies only snapshots with a name.
 func newRewrite(from *catalog.Catalog, snapshots []catalog.SnapshotInfo, load loader) *rewrite {
 	named := slices.DeleteFunc(slices.Clone(snapshots), func(s catalog.SnapshotInfo) bool { return s.Label == "" || s.Err != nil })
 	return &rewrite{Catalog: from, ids: map[uint64]journal.ID{}, labelled: named, load: load}

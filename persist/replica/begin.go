@@ -61,7 +61,7 @@ func (f *Follower) begin(ctx context.Context) error {
 	if err == nil {
 		err = f.catchUp(ctx, last)
 	}
-	// The files lack operations that the file state claims, so read the log again from its
+	// The files lack operations that the file state includes, so read the log again from its
 	// beginning.
 	if errors.Is(err, errGap) {
 		f.tree, f.next, f.at, f.end, f.owned = nil, nil, trail{}, 0, true
@@ -115,7 +115,8 @@ func (f *Follower) hasStore() (bool, error) {
 	return false, nil
 }
 
-// resumeState continues from the file state s, unless entries after it were trimmed from the log.
+// resumeState continues from the file state s. If entries after that state were trimmed from the
+// log, it resumes nothing, and all entries are read again.
 func (f *Follower) resumeState(ctx context.Context, s *state, first Position) error {
 	f.term, f.info, f.owned, f.origin, f.logged = s.Term, s.Info, s.Owner, s.First, s.Logged
 	if s.Files == nil || first > s.At.Position+1 {

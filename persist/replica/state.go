@@ -23,7 +23,7 @@ type state struct {
 	Term   uint64  `json:"term"`   // The term of the last claim.
 	Info   logInfo `json:"info"`   // The log information of the last claim.
 	Owner  bool    `json:"owner"`  // Whether the files may have data that the log does not have.
-	// Whether the log does not have this machine's store completely yet.
+	// Whether the log still lacks this machine's store, or a part of it.
 	First bool `json:"first"`
 	Offer bool `json:"offer"` // Whether the store is offered to this machine.
 	// Sizes of the files that have a name. nil if the log had no store.

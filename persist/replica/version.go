@@ -22,7 +22,7 @@ import (
 type Version struct {
 	Program string // Name and version of the program, for error texts. At most 255 bytes.
 	Reads   uint64 // The newest state version that the program can open.
-	// The state version that the program writes, unless the log has a newer one. At most Reads.
+	// The state version that the program writes, unless the log has a newer version. At most Reads.
 	Writes uint64
 }
 

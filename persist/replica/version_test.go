@@ -35,7 +35,7 @@ func TestClaim_OlderProgram(t *testing.T) {
 	assert.Equal(t, at, last, "nothing was appended")
 	require.NoError(t, store.Sync(background), "the owner was not fenced")
 
-	// Claim also fails after a Rebase, on the same machine and on a new one.
+	// Claim also fails after a Rebase, on the same machine and on a new machine.
 	require.NoError(t, o.Rebase(background))
 	for _, f := range []*replica.Follower{standby, follow(t, log, disktest.New(), version("game 1", 1, 1))} {
 		require.NoError(t, f.Wait(background, o.Position()))

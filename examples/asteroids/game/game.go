@@ -98,7 +98,7 @@ type Game struct {
 
 	World   *ecs.World
 	Store   *persist.Store    // Nil in a replay, and in a program that watches.
-	Watched *persist.Follower // The game of another program that this one shows, or nil.
+	Watched *persist.Follower // The game of another program that this program shows, or nil.
 	Dir     string            // The directory of the store.
 	Files   disk.FS           // The file system of Dir. Nil means the operating system's.
 	Systems *schedule.Schedule[Buttons]

@@ -180,7 +180,7 @@ func TestHit_SplitsRocks(t *testing.T) {
 	}{
 		{1, 3, [3]int{0, 2, 0}, 20, 0},
 		{1, 2, [3]int{2, 0, 0}, 50, 0},
-		{2, 3, [3]int{2, 1, 0}, 70, 0},  // The second bullet hits a rock that the first one made.
+		{2, 3, [3]int{2, 1, 0}, 70, 0},  // The second bullet hits a piece of the first rock.
 		{7, 3, [3]int{0, 0, 0}, 520, 0}, // Seven hits destroy a rock with all its pieces.
 		{9, 3, [3]int{0, 0, 0}, 520, 2},
 		{0, 3, [3]int{0, 0, 1}, 0, 0},

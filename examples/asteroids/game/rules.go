@@ -166,7 +166,7 @@ func (g *Game) crash(t *tick) {
 	}
 }
 
-// split destroys a rock, and creates two smaller ones unless it is of the smallest size.
+// split destroys a rock. A rock above the smallest size becomes two smaller rocks.
 func (g *Game) split(t *tick, rock ecs.Entity) {
 	row, _ := g.Rocks.Get(rock)
 	at, v, size := *row.A, *row.B, row.C.Size // The pointers are invalid after the next change.
@@ -244,7 +244,7 @@ func (g *Game) wave(t *tick) {
 	}
 }
 
-// farFrom returns a random position that is not near another one.
+// farFrom returns a random position that is far from the given center.
 func (g *Game) farFrom(t *tick, center Position) Position {
 	at := center
 	for Distance(at, center) < farAway {

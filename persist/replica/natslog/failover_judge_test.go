@@ -206,7 +206,7 @@ func (j *judge) newestConfirmed() uint64 {
 	return j.newest
 }
 
-// reasons returns the reasons that machines reported for not confirming or not following.
+// reasons returns why machines do not confirm ticks or do not follow, according to their reports.
 func (j *judge) reasons() (reasons []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

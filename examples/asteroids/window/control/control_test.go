@@ -95,7 +95,7 @@ func TestFrame_RewindAccelerates(t *testing.T) {
 	require.EqualValues(t, 101, newest)
 }
 
-// A drag to a place before the oldest tick, or after the newest one, goes to that tick.
+// A drag beyond the oldest or the newest tick goes to the oldest or the newest tick.
 func TestFrame_SeekIsClamped(t *testing.T) {
 	c := open(t)
 	frames(t, c, 50, control.Input{Buttons: game.Thrust})
@@ -293,7 +293,7 @@ func TestFrame_GameOver(t *testing.T) {
 	require.Equal(t, int32(3), c.View.State.Lives)
 }
 
-// A second program shows the game that the first one plays.
+// A second program shows the game that the first program plays.
 func TestFrame_Watch(t *testing.T) {
 	files := disk.Memory()
 	c := openIn(t, files)

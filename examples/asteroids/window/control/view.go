@@ -16,7 +16,7 @@ type View struct {
 	Replaying           bool
 	Watching            bool // Another program plays the game.
 	Sprites             []Sprite
-	Ghost               *Pose  // The ship in the future that the player left last.
+	Ghost               *Pose  // The ship at this tick on the branch that the player left last.
 	Future              []Pose // The next positions of the ship, if the player is in the past.
 }
 
