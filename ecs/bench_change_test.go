@@ -381,8 +381,8 @@ var framedChanges = map[string]struct{ undo, work func(w *framedWorld) }{
 }
 
 // framedSides returns two sides that change n entities by hand-written code, or nil if
-// framedChanges does not have the change. The first side measures the first change in a frame, the
-// second side a later one.
+// framedChanges does not have the change. The first side measures the first change in a frame. The
+// second side measures a later change.
 func framedSides(name string, n int) (sides []side) {
 	c, ok := framedChanges[name]
 	if !ok {

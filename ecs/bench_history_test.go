@@ -311,8 +311,8 @@ func delta(n, part int, moved bool) (ours, limit side) {
 // The hand-written alternative to a Past is a copy of all values at the end of each tick.
 
 // BenchmarkBudgetPastBeside measures the interpolation of all rows between the previous tick and
-// the present one. The hand-written code copies an array of present values and interpolates. A tick
-// writes all rows, 1 % at random, or none.
+// the present tick. The hand-written code copies an array of present values and interpolates. A
+// tick writes all rows, 1 % at random, or no row.
 func BenchmarkBudgetPastBeside(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		for _, c := range []struct {

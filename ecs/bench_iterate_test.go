@@ -579,7 +579,7 @@ func BenchmarkBudgetChangeFilter(b *testing.B) {
 }
 
 // A changingWorld is a world in which each tick writes some of the entities. The next tick writes
-// others.
+// other entities.
 type changingWorld struct {
 	*scatter
 	part  int

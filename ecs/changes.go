@@ -426,7 +426,7 @@ func (d *Delta[T]) compareRows(row int, old []T, plain bool) {
 }
 
 // compareEntity compares the entity at row d.rows[p] with its state at the boundary. It adds a new
-// entity to d.added, and a changed one to d.changed.
+// entity to d.added, and a changed entity to d.changed.
 func (d *Delta[T]) compareEntity(p int, plain bool) {
 	s, row := d.s, int(d.rows[p])
 	if row >= s.rows.N || s.dense.Live[row] == Vacant {

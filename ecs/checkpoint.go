@@ -178,7 +178,7 @@ func (cp Checkpoint) frame() *frame {
 // sorted by id.
 func (tl *timeline) findCheckpoint(id uint64) int {
 	k := len(tl.frames) - 1
-	if k < 0 || tl.frames[k].ID != id { // Usually the checkpoint is the newest one.
+	if k < 0 || tl.frames[k].ID != id { // Usually the checkpoint is the newest checkpoint.
 		k = track.Search(tl.oldest, len(tl.frames), func(i int) bool { return tl.frames[i].ID >= id })
 		if k == len(tl.frames) || tl.frames[k].ID != id || tl.frames[k].removed {
 			return -1

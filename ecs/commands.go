@@ -140,9 +140,9 @@ func (d *Deferred[T]) Remove(e Entity) {
 	d.c.log = append(d.c.log, command{e, d.number, commandRemove})
 }
 
-// Apply makes the recorded changes, in the order of recording: first those of the first argument,
-// then those of the second, and so on. Hooks and functions may record more commands during Apply,
-// which are applied last.
+// Apply makes the recorded changes, in the order of the arguments. The changes of an argument are
+// made in the order of recording. Hooks and functions may record more commands during Apply, which
+// are applied last.
 //
 // Apply skips commands for entities that are no longer alive, and returns their number. A Destroy
 // that a [Relation] refuses does not count as skipped. A checkpoint can undo the changes. Loops

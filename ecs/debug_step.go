@@ -31,7 +31,7 @@ type step struct {
 	waits  bool  // A nested step is running.
 }
 
-// stepsByGoroutine has the running steps of each goroutine. The innermost step is the last one.
+// stepsByGoroutine has the running steps of each goroutine, the innermost step last.
 var stepsByGoroutine struct {
 	n  atomic.Int64
 	mu sync.Mutex
@@ -68,7 +68,7 @@ func (w *World) stepping(on *system.System) (end func()) {
 	}
 }
 
-// runningSteps returns the running steps of this goroutine. The innermost step is the last one.
+// runningSteps returns the running steps of this goroutine, the innermost step last.
 func runningSteps() []*step {
 	if stepsByGoroutine.n.Load() == 0 {
 		return nil

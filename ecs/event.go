@@ -20,7 +20,7 @@ import (
 //
 // Events are part of the world's state, as a resource with their name. So they are restored,
 // journaled, saved, cloned and included in the digest. Events of a NoPersist type are removed at
-// the end of their tick, so the state that a store keeps contains none.
+// the end of their tick, so a store keeps no such events.
 //
 // [RegisterEvent] creates an Events. A loop over events may send more; the next loop visits them.
 type Events[T any] struct{ queue *Resource[eventQueue[T]] }

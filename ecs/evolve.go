@@ -85,7 +85,7 @@ func (e *evolution) past() *evolution {
 	return e
 }
 
-// storedAs returns the name under which the data of s is stored: the current name or a former one.
+// storedAs returns the name under which the data of s is stored: the current name or a former name.
 // has reports whether the stored data contains a name.
 func (s *spec) storedAs(has func(name string) bool) (name string, ok bool) {
 	if has(s.name) {
@@ -285,7 +285,7 @@ func (w *World) storedTargets(storages []raw.StorageState) map[string]AnyStorage
 }
 
 // A plan describes how the rows of a stored component become rows of its target. The target is a
-// registered component, or an unknown one that keeps the rows unchanged.
+// registered component, or an unknown component that keeps the rows unchanged.
 type plan struct {
 	stored  *storageState
 	target  AnyStorage

@@ -131,7 +131,7 @@ func ExampleStorage_Since() {
 
 	positions.Mut(a).X = 10
 	world.Commit()
-	positions.Set(b, Position{X: 2}) // The new value equals the old one.
+	positions.Set(b, Position{X: 2}) // The new value equals the old value.
 	world.Destroy(c)
 	positions.Set(world.Create(), Position{X: 4})
 

@@ -169,7 +169,7 @@ func ExampleStorage_MutEach() {
 }
 
 // A console reads and writes components by name. An invalid input changes nothing. A restore
-// reverts these writes like any others.
+// reverts these writes like all writes.
 func ExampleWorld_Storage() {
 	type Health struct{ Now, Max int8 }
 	w := ecs.NewWorld(ecs.Options{})

@@ -372,8 +372,8 @@ func TestQuery_RowAddedToSearchedBlock(t *testing.T) {
 	for _, masks := range []bool{false, true} {
 		w, a, b, entities := members(100, Options{})
 		b.Remove(entities[3])
-		// Now both storages have 100 rows, so the query iterates over the first one, a. It finds
-		// nothing at entities[3], which is not in b.
+		// Now both storages have 100 rows, so the query iterates over the first storage, a. It
+		// finds nothing at entities[3], which is not in b.
 		b.Set(w.Create(), padded{})
 		if masks {
 			a.giveMask(true)

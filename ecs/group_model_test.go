@@ -130,7 +130,7 @@ func (p *model) group(stores ...int) bool {
 	if err != nil {
 		failf("NewGroup(%v) = %v", stores, err)
 	}
-	for i := range p.oracle.frames { // Older states get the group, not yet packed.
+	for i := range p.oracle.frames { // Older states get the group with unpacked members.
 		s := p.oracle.frames[i].state
 		s.groups = append(s.groups, oracleGroup{stores: stores})
 	}
@@ -302,7 +302,7 @@ func (w *oracle) align(stores []int) (moved bool) {
 }
 
 // forward returns the new order of the rows of entities: order[i] is the present row of the entity
-// that moves to row i. Entities that the second list has too come first.
+// that moves to row i. Entities that are also in the list common come first.
 func forward(entities, common []Entity) (order []int) {
 	for _, e := range common {
 		if k := slices.Index(entities, e); k >= 0 {

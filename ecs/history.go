@@ -269,7 +269,7 @@ func (w *World) redoTick() {
 }
 
 // Ticks iterates in ascending order over the ticks that Seek can reach: older ticks, the current
-// one, and ticks of the forward branch. The world must not change during the loop.
+// tick, and ticks of the forward branch. The world must not change during the loop.
 func (h History) Ticks() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for i := range h.w.frames {
@@ -285,9 +285,9 @@ func (h History) Ticks() iter.Seq[uint64] {
 	}
 }
 
-// Nearest returns the reachable tick nearest to the given tick; of two equally near ticks, the
-// earlier one. It returns false if no tick is reachable, as with [Options.History] 0. It is useful
-// with a thinned history, which retains few old ticks. The cost is O(retained ticks).
+// Nearest returns the reachable tick nearest to the given tick. If two ticks are equally near, it
+// returns the earlier tick. It returns false if no tick is reachable, as with [Options.History] 0.
+// It is useful with a thinned history, which retains few old ticks. The cost is O(retained ticks).
 func (h History) Nearest(tick uint64) (nearest uint64, ok bool) {
 	for t := range h.Ticks() {
 		if t >= tick {

@@ -6,7 +6,7 @@ import "strconv"
 // have the same methods, and support checkpoints, history, journals and saves in the same way.
 type Kind uint8
 
-// The kinds of storages. [Component.Kind] selects one.
+// The kinds of storages. [Component.Kind] selects the kind of a storage.
 const (
 	// Sparse has a paged sparse array and dense rows. The sparse array takes 4 bytes for each
 	// entity index of the pages in use. Sparse is the default and fits most components.

@@ -32,9 +32,9 @@ type typeFault struct {
 }
 
 // conversion returns the conversion between two layouts, its changes, and the fields that the
-// program cannot load. The conversion is nil if there is none. The argument dropped is the list
-// Component.Dropped. Changes of fields in this list have no hint that the field may have been
-// renamed.
+// program cannot load. The conversion is nil if the layouts cannot be converted. The argument
+// dropped is the list Component.Dropped. Changes of fields in this list have no hint that the field
+// may have been renamed.
 func conversion(from, to *layout.Type, dropped []string) (c *layout.Conversion, changes []layout.Change, faults typeFaults) {
 	c, err := layout.NewConversion(from, to)
 	if refusal, ok := errors.AsType[*layout.ConversionError](err); ok {

@@ -52,7 +52,7 @@ type Mask struct {
 	epochs int // The newest epoch. A restore does not decrease it.
 }
 
-// A maskWord counts as 0 if its epoch is not the current one. So Clear only starts a new epoch. A
+// A maskWord counts as 0 if its epoch is not the current epoch. So Clear only starts a new epoch. A
 // restore can make an old epoch current again.
 type maskWord struct {
 	bits  uint64

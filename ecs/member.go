@@ -76,8 +76,8 @@ func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
 	return v, false
 }
 
-// Set gives e the component v, which replaces the current one. It returns false and changes nothing
-// if e is not alive. Slices, maps and pointers in v then belong to the world.
+// Set gives e the component v, which replaces the current component of e. It returns false and
+// changes nothing if e is not alive. Slices, maps and pointers in v then belong to the world.
 func (s *Storage[T]) Set(e Entity, v T) bool {
 	// The usual case makes no calls. The other cases end with a call, so that the compiler keeps
 	// all values in registers.
@@ -353,8 +353,8 @@ func (s *Storage[T]) append(e Entity, v T) bool {
 	return s.appendFirst(e, v, p)
 }
 
-// appendFirst adds e in a new row after the last one. It first saves the old content of the row,
-// and of the sparse entry in page p. The columns must have room.
+// appendFirst adds e in a new row at the end. It first saves the old content of the row, and of the
+// sparse entry in page p. The columns must have room.
 //
 //go:noinline
 func (s *Storage[T]) appendFirst(e Entity, v T, p *track.Page) bool {
@@ -371,8 +371,8 @@ func (s *Storage[T]) appendFirst(e Entity, v T, p *track.Page) bool {
 	return true
 }
 
-// saveMember saves row r and the sparse entry of e in p. It is used for heavy storages; others use
-// [track.SaveMember].
+// saveMember saves row r and the sparse entry of e in p. Heavy storages use it, and all other
+// storages use [track.SaveMember].
 func (s *Storage[T]) saveMember(p *track.Page, e Entity, r int) {
 	if s.dense.Unsaved(r) {
 		s.saveRow(r)

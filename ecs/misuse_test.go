@@ -473,7 +473,7 @@ func TestIndexSet_HookChangesKey(t *testing.T) {
 	}
 	_, a, _, entities := members(3, Options{})
 	x := NewIndex(a, keyOfPlain)
-	// The hook changes the key to a new one.
+	// The hook changes the key to a new key.
 	a.OnSet(func(e Entity, _, _ plain) { a.Mut(e).X *= 100 })
 	if err := x.Set(entities[1], plain{X: 5}); err != nil || x.Len(500) != 1 {
 		t.Error(err)

@@ -99,7 +99,7 @@ type oracleFrame struct {
 type oracle struct {
 	*oracleState
 	frames     []oracleFrame
-	forward    []*oracleState // Undone states. The last one is the next to redo.
+	forward    []*oracleState // Undone states. A redo starts with the last state.
 	history    int
 	dense      int
 	recorded   bool

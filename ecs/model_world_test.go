@@ -370,8 +370,8 @@ func resourceSpec(exempt bool) typedSpec[list] {
 	return resourceSpecs[0]
 }
 
-// restart discards the history and starts a new one, with zero to two recorders. If recorders is 3,
-// there is one recorder that defers ticks.
+// restart discards the history and starts a new history, with zero to two recorders. If recorders
+// is 3, there is one recorder that defers ticks.
 func (p *model) restart(recorders int) {
 	must := func(err error) {
 		if err != nil {

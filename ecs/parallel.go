@@ -122,7 +122,7 @@ func (p *parallel[R]) start(workers int) {
 }
 
 // runParts visits parts in order until all parts are taken. When much work remains, it starts the
-// given number of other goroutines. If several parts panic, the first one determines the panic
+// given number of other goroutines. If several parts panic, the first part determines the panic
 // value.
 func (p *parallel[R]) runParts(others int) {
 	part := 0

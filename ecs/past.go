@@ -29,8 +29,8 @@ import (
 // costs O(rows written by the change).
 //
 // Some operations free saved rows: a restore, and the removal of a tick from a thinned history. The
-// next look-up then costs as much as the first one. If a storage was cleared since the tick, the
-// first look-up of an entity also costs O(rows before Clear).
+// next look-up then costs as much as the first look-up. If a storage was cleared since the tick,
+// the first look-up of an entity also costs O(rows before Clear).
 //
 // # Validity
 //

@@ -376,8 +376,8 @@ func (l *tickReader[T]) expect() {
 	}
 }
 
-// expectFrom rewinds by the given number of ticks and reads all retained ticks, including the
-// undone ones. It then seeks forward and reads all ticks again.
+// expectFrom rewinds by the given number of ticks and reads all retained ticks, including undone
+// ticks. It then seeks forward and reads all ticks again.
 func (l *tickReader[T]) expectFrom(back int) {
 	l.t.Helper()
 	h, tick := l.s.w.History(), l.s.w.Tick()

@@ -92,7 +92,7 @@ func (p *rawPin) unprotect() {
 	}
 }
 
-// protect makes t save the rows that the remaining pins need, and no others.
+// protect makes t save only the rows that the remaining pins need.
 func (w *World) protect(t *track.Tracker) {
 	t.Unprotect()
 	for _, p := range w.pins {

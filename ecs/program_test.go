@@ -121,7 +121,7 @@ func (p program) runWith(steps []func(r *programRunner, arg int), groups ...[]in
 func (r *programRunner) pick(arg int) Entity { return r.handle(arg * 7 % (len(r.handles) + 1)) }
 
 // createNear creates the entity of a handle again. Or it creates an entity with a low generation,
-// whose index is near the highest one in use.
+// whose index is near the highest index in use.
 func (r *programRunner) createNear(arg int) {
 	if arg%2 == 0 {
 		r.createAt(r.pick(arg / 2))

@@ -37,7 +37,7 @@ func newThinWorld(n int, seed uint64) *thinWorld {
 	return t
 }
 
-// newQuery replaces the query by a new one, whose caches are empty.
+// newQuery replaces the query by a new query, whose caches are empty.
 func (t *thinWorld) newQuery() { t.query = ecs.NewQuery2(ecs.Write(t.a), ecs.Read(t.b)) }
 
 // want returns the entities that the query must find.

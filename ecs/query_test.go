@@ -215,7 +215,7 @@ func (q *queryModel) components() int {
 	return n
 }
 
-// checkQuery compares the answers of q with the expected ones.
+// checkQuery compares the answers of q with the expected answers.
 func (p *model) checkQuery(q *queryModel) {
 	want := q.answers(p.oracle)
 	if q.write >= 0 && len(want) > 0 {

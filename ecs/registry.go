@@ -63,7 +63,7 @@ func (r *registry) create() Entity {
 }
 
 // addIndex adds a new index as the last free entity, with generation 1. The first retired entity
-// makes room for it and becomes the last one.
+// makes room for it and becomes the last retired entity.
 func (r *registry) addIndex() {
 	i := r.rows.Total
 	if i == len(r.dense.Live) {

@@ -209,7 +209,7 @@ func decodeJSON(t *testing.T, text string) (v map[string]any) {
 }
 
 // For random struct types, each tag that the error suggests works: the load succeeds, and the new
-// field has the values of the stored one. Any other tag does not work: the type cannot be
+// field has the values of the stored field. Any other tag does not work: the type cannot be
 // registered, or the load fails.
 func TestLoad_SuggestedTagsWork(t *testing.T) {
 	works, fails, invalid := 0, 0, 0

@@ -415,7 +415,7 @@ func withoutGaps[T any](entities []Entity, values []T) ([]Entity, []T) {
 // worst case, the indices of all members are equal modulo 4096. Then each member needs a page. The
 // array is not saved. A restore rebuilds it from dense.
 
-// hashedTries is the number of pages that roomFor tries, from the newest one on.
+// hashedTries is the number of pages that roomFor tries, from the newest page on.
 const hashedTries = 8
 
 // pageFor returns a page in which the entry of e is free. It moves the block of e to another page

@@ -3,7 +3,7 @@ package ecs
 import "slices"
 
 // arrange moves the rows of s into a new order. It calls the function plan to sort row numbers:
-// first those of group members, then the others.
+// first the rows of group members, then all other rows.
 func (s *set) arrange(plan func(from []uint32)) {
 	w := s.w
 	if debug {

@@ -159,9 +159,9 @@ func (w *World) Len() int { return w.entities.rows.N }
 // Entities returns the alive entities, in the order of the registry. The slice is read-only, and
 // valid until the next change of the world.
 //
-// Destroy moves the last entity to the position of the destroyed one. So a loop over the slice that
-// destroys entities must go from the last to the first, as DestroyAll and Clear do. A forward loop
-// would miss half of the entities:
+// Destroy moves the last entity to the position of the destroyed entity. So a loop over the slice
+// that destroys entities must go from the last to the first, as DestroyAll and Clear do. A forward
+// loop would miss half of the entities:
 //
 //	for _, e := range slices.Backward(w.Entities()) {
 //		if done(e) {

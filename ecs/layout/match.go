@@ -153,7 +153,7 @@ func (m *matcher) fields(pair *match, path string) {
 }
 
 // heir finds the stored field that has a former name of the given field. It removes the stored
-// field from the map and returns its index, or -1 if there is none.
+// field from the map and returns its index. Without such a field, it returns -1.
 func (m *matcher) heir(to *Type, name string, stored map[string]int, path string) int {
 	for _, former := range to.Former[name] {
 		if i, ok := stored[former]; ok {

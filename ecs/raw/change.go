@@ -28,9 +28,9 @@ type Deferrer interface {
 	// back.
 	Defers() bool
 
-	// Defer returns true to receive the ending tick together with the next one, instead of now. The
-	// parameter recorded is the newest tick that the recorder received on this branch. The world
-	// calls Defer only if it has no other recorder.
+	// Defer returns true to receive the ending tick together with the next tick, instead of now.
+	// The parameter recorded is the newest tick that the recorder received on this branch. The
+	// world calls Defer only if it has no other recorder.
 	Defer(tick, recorded uint64) bool
 }
 

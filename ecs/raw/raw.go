@@ -102,11 +102,11 @@ type World interface {
 	// second time, with only the writes to storages that do not rewind. The tick then has the
 	// number of the second record.
 	//
-	// Like a commit, RecordLast drops the ticks after the current one. It costs O(storages). The
+	// Like a commit, RecordLast drops the ticks after the current tick. It costs O(storages). The
 	// error wraps [ErrDirty] if anything was written since the last commit.
 	RecordLast() error
 
-	// Seq returns the first recorder's number for the newest recorded tick up to the current one.
+	// Seq returns the first recorder's number for the newest recorded tick up to the current tick.
 	// Without recorders, it returns the number that was loaded with the state.
 	Seq() uint64
 
@@ -127,9 +127,9 @@ type World interface {
 	//   - It also loads components that are not registered. They are saved again unchanged.
 	//   - It clears the history. At the end, it calls the functions of ecs.World.OnRestore.
 	//
-	// Load converts components whose stored layout, name, version or kind differs from the
-	// registered one: see [layout.NewConversion], ecs.Component and ecs.Migrate. Converted lists
-	// the conversions.
+	// Load converts a component whose layout, name, version or kind differs from the registered
+	// component: see [layout.NewConversion], ecs.Component and ecs.Migrate. Converted lists the
+	// conversions.
 	//
 	// A conversion that would lose values fails with [ErrDropped], even if the storage has no rows.
 	// The program can permit the loss by ecs.Component.Dropped, and the caller by State.Lossy. A
@@ -179,7 +179,7 @@ type Storage interface {
 	// Name returns the name of the storage in journals and snapshots.
 	Name() string
 
-	// StoredAs returns the name of the storage in stored data: the current name or a former one.
+	// StoredAs returns the name of the storage in stored data: the current name or a former name.
 	// The parameter has reports whether the data contains a name.
 	StoredAs(has func(name string) bool) (name string, ok bool)
 

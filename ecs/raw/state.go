@@ -101,8 +101,8 @@ type StorageState struct {
 	PageRows int
 }
 
-// A Conversion describes how a stored component or resource becomes a registered one. It also
-// describes one that is only stored or only registered.
+// A Conversion describes how a stored component or resource becomes a registered component or
+// resource. A component or resource that is only stored or only registered has a Conversion too.
 type Conversion struct {
 	// The stored name, or "" if the component is not stored.
 	Stored string

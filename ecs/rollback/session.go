@@ -213,8 +213,8 @@ func (s *Session[In]) Remade() uint64 { return s.again }
 // Agreed returns the last tick for which the peer reported the same digest, or 0.
 func (s *Session[In]) Agreed(peer int) uint64 { return s.peers[peer].agreed }
 
-// Known returns the last tick for which this peer knows the inputs of all players of a peer. For a
-// spectator it returns the maximum uint64.
+// Known returns the last tick for which this session knows the inputs of all players of the given
+// peer. For a spectator it returns the maximum uint64.
 func (s *Session[In]) Known(peer int) uint64 {
 	known := uint64(math.MaxUint64)
 	for p, owner := range s.o.Players {

@@ -131,8 +131,8 @@ func (t *SyncTest[In]) again() error {
 	return nil
 }
 
-// compare compares the stages of a repeated tick with those of the first run. The parameter order
-// is the order of systems. The parameter before has the digests at the start of the tick.
+// compare compares the stages of a repeated tick with the stages of the first run. The parameter
+// order is the order of systems. The parameter before has the digests at the start of the tick.
 func (t *SyncTest[In]) compare(tick *syncTick[In], before sums, stages []sums, order []int) *Divergence {
 	for k := range stages {
 		i, was := k, before

@@ -12,8 +12,8 @@ import (
 //
 //	chunks   | 3 7 9 | 12 40 | 41 77 78 |     at most 256 entities in each chunk
 //
-// Insert and Remove take O(log n) time, and move some entities within a chunk. An entity that is
-// inserted at the end, as most are, moves no others. The zero List is empty.
+// Insert and Remove take O(log n) time, and move some entities within a chunk. An insertion at the
+// end moves no entities. Most insertions are at the end. The zero List is empty.
 type List[E ~uint64] struct {
 	// All entities of a list that fits in one chunk.
 	only []E

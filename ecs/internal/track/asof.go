@@ -55,8 +55,8 @@ func (h *AsOf) Reset() {
 	}
 }
 
-// CatchUp updates h to the state at the start of frame id. If ahead is set, the frame is an undone
-// one, and h gets the state at its end. The logs must contain values.
+// CatchUp updates h to the state at the start of frame id. If ahead is set, the frame is undone,
+// and h gets the state at its end. The logs must contain values.
 func (h *AsOf) CatchUp(id uint64, ahead bool) {
 	var k int
 	if ahead {
@@ -179,7 +179,7 @@ func (o *Old) reset() {
 }
 
 // read adds the rows of the logs from position k on. It reads the oldest log first, because the
-// oldest value of a row is the one at the boundary.
+// oldest value of a row is the value at the boundary.
 func (o *Old) read(k int) {
 	logs := o.u.logs
 	for i := len(logs) - 1; i > k; i-- {
@@ -221,7 +221,7 @@ func (o *Old) readLog(l *undoLog) {
 }
 
 // readAhead adds the rows of the undone logs from position k on. A redo applies the last log first,
-// and later values replace earlier ones. The method add keeps the first value of a row, so
+// and later values replace earlier values. The method add keeps the first value of a row, so
 // readAhead reads in the opposite order.
 func (o *Old) readAhead(k int) {
 	for ; k < len(o.u.forward); k++ {

@@ -196,7 +196,7 @@ func (h *boundaryRun) step() {
 	case h.r.IntN(8) == 0:
 		h.do("release all but one", h.releaseOldest)
 	// Restore one of the newest boundaries. Restoring an old boundary would release too many
-	// others.
+	// boundaries.
 	default:
 		h.do("restore", func() bool { return h.restore(max(0, len(h.frames)-1-h.r.IntN(6))) })
 	}
@@ -238,7 +238,7 @@ func TestBoundary_ReleaseInMiddle(t *testing.T) {
 	}
 }
 
-// The test sets ten boundaries and clears all rows after the first one. The rows of the first
+// The test sets ten boundaries and clears all rows after the first boundary. The rows of the first
 // boundary stay protected, whichever later boundaries are released.
 func TestBoundary_ReleaseKeepsRowsProtected(t *testing.T) {
 	for first := 1; first < 9; first++ {

@@ -361,7 +361,7 @@ func (l *Log) saveRows(lo, hi int) {
 	}
 }
 
-// open makes the newest log the open one. The parameter marks is a new serial number, so all older
+// open makes the newest log the open log. The parameter marks is a new serial number, so all older
 // marks become invalid.
 func (l *Log) open(marks uint64, prot int) {
 	l.span, l.prot = marks, l.pick(prot)

@@ -132,8 +132,8 @@ func (u *undoStack) dropUnchanged() {
 	u.clock.chunks = whole[:0]
 }
 
-// differing returns the pieces of c that differ from the live ones, and their number. If repeats is
-// set, it skips pieces that are already in Clock.Seen, and adds the others to Seen.
+// differing returns the pieces of c that differ from the live pieces, and their number. If repeats
+// is set, it skips pieces that are already in Clock.Seen, and adds all other pieces to Seen.
 func (u *undoStack) differing(c *chunk, repeats bool) (spans []Span, n int) {
 	spans = u.clock.spans[:0]
 	differ := func(piece, n uint32, p unsafe.Pointer) { spans = u.appendDiffering(spans, piece, n, p) }
@@ -153,9 +153,9 @@ func (u *undoStack) differing(c *chunk, repeats bool) (spans []Span, n int) {
 	return spans, n
 }
 
-// appendDiffering appends to spans the pieces that differ from the live ones. It compares n pieces,
-// beginning with the given one. Their saved values are at p. It compares several pieces at once
-// until it finds a difference.
+// appendDiffering appends to spans the pieces that differ from the live pieces. It compares n
+// pieces, beginning with the given piece. Their saved values are at p. It compares several pieces
+// at once until it finds a difference.
 func (u *undoStack) appendDiffering(spans []Span, piece, n uint32, p unsafe.Pointer) []Span {
 	live := u.rows.from(int(piece))
 	same := func(lo, hi uint32) bool {

@@ -53,8 +53,8 @@ func (s *Spans) Seek(k int, row uint32) int {
 }
 
 // Spans returns all spans. If order is empty, the spans are sorted by row. Otherwise the elements
-// of order are sorted by row, and the lower half of each is the index of a span in the other
-// result.
+// of order are sorted by row. The lower half of each element is the index of a span in the result
+// all.
 func (s *Spans) Spans() (all []Span, order []uint64) { return s.all, s.order }
 
 // Reset empties s and drops its references to the memory of logs.

@@ -143,7 +143,7 @@ func (p *Page) markOf(i uint32, span uint64) *mark {
 	return m
 }
 
-// open starts a new set of marks and makes the newest log the open one.
+// open starts a new set of marks and makes the newest log the open log.
 func (s *Sparse) open(marks uint64, prot int) {
 	s.span, s.prot = marks, uint32(s.pick(prot))
 }

@@ -21,7 +21,8 @@ func (l Lengths) height() int { return max(l.N, l.Total) }
 //
 // When its frame is dropped or merged with a neighbour, a record is marked as removed and keeps its
 // place with an empty log. Removed records are deleted together once there are enough of them. So
-// the cost does not depend on the length of the history. The newest record is never a removed one.
+// the cost does not depend on the length of the history. The newest record is never marked as
+// removed.
 type record struct {
 	// The id of the record's frame. In a removed record, it is an id that keeps the list sorted.
 	frame uint64
@@ -87,7 +88,7 @@ type Tracker struct {
 	removed int
 	// Number of removed records at the start of recs.
 	oldest int
-	// Undone records. The next one to redo is last.
+	// Undone records. A redo starts with the last record.
 	forward []record
 	columns []Tracked
 
@@ -412,8 +413,8 @@ func (t *Tracker) cut(k int) {
 }
 
 // Release removes the boundary between two consecutive frames. f: the second frame, older: the
-// first frame. It merges the record of the second frame into that of the first. Afterwards the
-// first frame lists t as touched.
+// first frame. It merges the record of f into the record of older. Afterwards older lists t as
+// touched.
 func (t *Tracker) Release(f, older *Frame) {
 	k := t.find(f.ID)
 	before := t.findBefore(k, older.ID)

@@ -114,8 +114,8 @@ func (l *undoLog) cut(k int) {
 // An undoStack holds the logs of one column. It has one log for every frame in which the storage of
 // the column changed. It also has the logs of undone frames.
 type undoStack struct {
-	logs    []*undoLog // Oldest first. The last one is open.
-	forward []*undoLog // Undone logs. The next one to redo is last.
+	logs    []*undoLog // Oldest first. The last log is open.
+	forward []*undoLog // Undone logs. A redo starts with the last log.
 	top     *undoLog   // The open log, or nil.
 	// The last chunk of the field top if the fast path may append a row to that chunk, else noRoom.
 	// pick() sets this field to noRoom, and placeSlow() sets it to the last chunk.
@@ -183,7 +183,7 @@ func (u *undoStack) push(bare, read bool) {
 	u.top = l
 }
 
-// pick makes the newest log the open one. It returns the number of rows to protect: prot, or 0 for
+// pick makes the newest log the open log. It returns the number of rows to protect: prot, or 0 for
 // derived rows that no restore needs. If the column has no log, rows are reported to readers, but
 // their values are not saved.
 func (u *undoStack) pick(prot int) int {
