@@ -63,12 +63,12 @@ type app struct {
 // name and password. Errors must not show them.
 type Opener func(ctx context.Context, url string) (files disk.FS, name string, err error)
 
-// findFiles returns the files of a URL, and of standard input. For any other path, it returns nil
-// files.
+// findFiles returns the files of an argument that names a store or save:
 //
-//	standard input      "-": a file in memory
-//	SCHEME://…          what the opener of the scheme returns; it is closed when the program ends
-//	anything else       a path, even with an unknown scheme: a file may have such a name
+//   - For "-", it returns standard input as a file in memory.
+//   - For a URL with a known scheme, it returns the files of the opener. They are closed when the
+//     program ends.
+//   - For any other text, it returns nil files, because a path may also contain "://".
 //
 // The parameter path has no password. findFiles adds the password before it calls the opener.
 func (a *app) findFiles(ctx context.Context, path string) (files disk.FS, name string, err error) {
@@ -158,11 +158,14 @@ func (c *command) name() string {
 
 // arguments returns the smallest and largest number of arguments of c, derived from the synopsis.
 // Brackets mark an optional argument, and "…" allows any number. Counting ends at the first flag.
+// Each row has a synopsis and the numbers:
 //
-//	export STORE [A..B]                         1 to 2
-//	edit STORE ASSIGNMENT …                     2 or more
-//	import FILE -o OUT                          1
-//	bisect STORE EXPR … | bisect STORE …        any number: bisect counts its arguments itself
+//	export STORE [A..B]                       1 to 2
+//	edit STORE ASSIGNMENT …                   2 or more
+//	import FILE -o OUT                        1
+//	bisect STORE EXPR … | bisect STORE …      0 or more
+//
+// A command with two synopses counts its arguments itself.
 func (c *command) arguments() (least, most int) {
 	const many = 1 << 10
 	if strings.Contains(c.use, " | "+c.name()) {

@@ -619,9 +619,9 @@ func (b *bisectCmd) nextCommand() string {
 	return describe.Command("log", b.path, seq, "-p")
 }
 
-// Exit statuses of a command, as for git bisect run: 0 is good, exitSkip skips the state, and the
-// others up to exitBad are bad. A higher status, or a signal, means that the command crashed: the
-// search ends.
+// Exit statuses of a command, as for git bisect run. The status 0 means good, and exitSkip skips
+// the state. All other statuses up to exitBad mean bad. A higher status, or a signal, means that
+// the command crashed, and ends the search.
 const (
 	exitSkip = 125
 	exitBad  = 127

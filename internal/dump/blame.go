@@ -291,8 +291,8 @@ func (b *writerSearch) addEvent(e *inspect.TraceEvent) {
 	}
 }
 
-// change records the tick of e for each field for which the function changed returns true. If a
-// field already has a newer tick, the newer tick remains.
+// change sets the writer of each field for which the function changed returns true. The writer is
+// the tick of e. A field that already has a newer writer keeps it.
 func (d *blamedDoc) change(e *inspect.TraceEvent, changed func(field string) bool) {
 	for _, f := range d.Fields {
 		if changed(f.Field) {

@@ -164,11 +164,11 @@ func mapped[T, U any](items walk[T], f func(T) (U, error)) walk[U] {
 
 // stream prints doc as JSON, with items as its list. The items are printed as they are read,
 // because they may exceed memory. If an item fails, stream completes the document and returns the
-// error.
+// error. The output has three parts:
 //
-//	before      {"format":"ecsdump.log/1","earlier":0,          marshalled with an empty list
-//	list        "records": [ item, item, …                      one by one
-//	after       ], "end":"true"}                                marshalled again, after the list
+//	{"format":"ecsdump.log/1","earlier":0,   the members before the list, encoded at the start
+//	"records": [ item, item, …               the items, encoded one by one
+//	], "end":"true"}                         the members after the list, encoded at the end
 //
 // If doc is a pointer, the walk can set the members that follow the list. With --ndjson, each item
 // is a line, and so are the members before and after the list.

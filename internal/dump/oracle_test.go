@@ -105,6 +105,7 @@ func (w *original) run(args ...string) answer {
 }
 
 // newOriginal creates the store. With closed, the program closes the store; otherwise it is killed.
+// Each column is a record with its tick, its mark and the number of its snapshot:
 //
 //	record    1 2 3   4 5        6    7            8 | 9 10   11        12 | 13   14 15
 //	tick      1 2 3   4 5        4    5            6 | 7 8    9         9  | 10   11 12

@@ -34,7 +34,7 @@ func (x *Expr) dependenceOf(n ast.Node) (d dependence) {
 			d.tick = true
 		case "alive":
 			d.alive = true
-		// exists records the entities that it checks when it runs.
+		// The function exists(…) stores the entities that it checks, each time it runs.
 		case existsName, compareName, narrowName:
 		default:
 			// A name that begins with a control character is internal. It is a column of the
@@ -177,7 +177,7 @@ func (k *answerCache) follow(a *aggregate, c *inspect.Commit) {
 	k.again = k.again[:0]
 }
 
-// change records the entities whose answers tick c may have changed. It returns false if all
+// change collects the entities whose answers tick c may have changed. It returns false if all
 // answers may have changed. The rows of c are those after the tick, so removed rows are only in its
 // operations.
 func (k *answerCache) change(a *aggregate, c *inspect.Commit) bool {

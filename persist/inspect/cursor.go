@@ -81,8 +81,8 @@ func (c *Cursor) Seek(ctx context.Context, seq uint64) (err error) {
 
 // shortcut returns the records to replay on image im, from the state after the first given record
 // to the state after the second one. It returns nil if loading the nearest readable snapshot reads
-// fewer bytes, or if no path exists. Finding that snapshot means visiting all ancestors, which is
-// slow. So shortcut first checks whether any snapshot could be nearer.
+// fewer bytes, or if no path exists. To find the nearest snapshot, it must visit all ancestors,
+// which is slow. So shortcut first checks whether any snapshot could be nearer.
 func shortcut(v *catalog.Catalog, im *image.Image, from, to uint64) []journal.Entry {
 	if im == nil {
 		return nil

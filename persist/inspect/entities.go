@@ -87,7 +87,8 @@ func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*
 }
 
 // Referrers finds the values that refer to e in the state after record seq, by component and row.
-// It returns the first of them, at most limit, and the total number. Keys of maps count too.
+// It returns at most limit values, in this order, and the number of all such values. Keys of maps
+// count too.
 //
 // Referrers reads page by page the components that can contain entities, and the ticks after the
 // nearest snapshot. It loads a component completely if the component does not rewind, or if these

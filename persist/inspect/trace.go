@@ -20,7 +20,8 @@ import (
 // The events of an entity follow from the follower's states before and after each tick, and from
 // the operations of the tick. Only the operations show changes that the same tick undid: a
 // component removed and added again, or an entity created and destroyed. TraceBack returns the
-// newest events first, so it traces from one snapshot to the next, the last interval first.
+// newest events first. So it first traces from the nearest snapshot to the given state. It then
+// traces from each older snapshot to the next newer snapshot.
 
 // A TraceKind says what happened to an entity or to one of its components.
 type TraceKind uint8

@@ -211,8 +211,8 @@ func (r *relation) link() {
 	}
 }
 
-// all returns the trees of all roots, and the sources outside of these trees. A source outside is
-// in a cycle, or below one.
+// all returns the trees of all roots, and the sources that are in no tree. Each of these sources is
+// in a cycle or below a cycle.
 func (r *relation) all() (nodes []TreeNode, rootless []ecs.Entity) {
 	met := make([]bool, len(r.members))
 	for i, m := range r.members {

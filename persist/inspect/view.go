@@ -177,12 +177,13 @@ func (v *View) Marks(ctx context.Context) ([]Mark, error) {
 // Resolve returns the record of a point in time. The syntax is:
 //
 //	""  @latest      the newest state, see [View.Newest]
-//	@first           the oldest readable state on the path to the newest one
+//	@first           the oldest readable state on the path to the newest state
 //	@-5s             the newest tick at least 5 seconds older than the newest state
-//	@+5s             the first tick at least 5 seconds newer than the oldest one
+//	@+5s             the oldest tick at least 5 seconds newer than the oldest state
 //	@2026-11-24T02:47:10Z
-//	                 the last tick committed by this time, on the path to the newest state
-//	@02:47:10        the same, at the last such time of day (UTC) before the newest state
+//	                 the newest tick committed by this time, on the path to the newest state
+//	@02:47:10        like a time with a date; the date is the latest one (UTC) at which this time
+//	                 is at or before the newest state
 //	1200             tick 1200 on the path to the newest state
 //	1200@tip:1       tick 1200 on the path to another point
 //	record:88        record 88, on any branch
@@ -195,7 +196,7 @@ func (v *View) Marks(ctx context.Context) ([]Mark, error) {
 //	                 unless the program set [persist.Options.CommitEvery]
 //
 // If the store does not have the point, the error wraps [persist.ErrNotFound]. If the point was
-// removed, the error names the oldest available one. If the syntax is wrong, the error wraps
+// removed, the error names the oldest available point. If the syntax is wrong, the error wraps
 // [persist.ErrPoint].
 func (v *View) Resolve(point string) (seq uint64, err error) { return v.cat.Resolve(point) }
 

@@ -363,7 +363,8 @@ type changedDoc struct {
 // errFound stops a search early. It is never returned to a client.
 var errFound = errors.New("found")
 
-// change finds the last change of an entity before a record, or the first change after it.
+// change finds the newest change of an entity before a record, or the oldest change after the
+// record.
 func (h *server) change(a *params) (any, error) {
 	seq, e := a.record("record"), a.entity()
 	dir := a.text("to")
