@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/disk/flat"
 )
 
-// ErrUnsupported reports that files cannot be stored for this page. The page may not be loaded over
-// https, the browser may be too old, or it refuses, for example in a private window.
+// ErrUnsupported reports that the browser stores no files for this page. Possible reasons are a
+// page that is not loaded over https, an old browser, or a private window.
 var ErrUnsupported = errors.New("browser: no storage for this page")
 
 var errNoLocks = fmt.Errorf("%w: it has no Web Locks, as on a page without https", ErrUnsupported)

@@ -1,9 +1,9 @@
 // Factory simulates a factory of 50,000 entities: miners, belts, assemblers and chests in 510
 // plants. It has no screen: it prints a report from time to time. After kill -9, it continues.
 //
-//	miner ──belts──▶ assembler ──belts──▶ assembler ──belts──▶ chest
-//	                                          ▲
-//	miner ──belts──▶ assembler ──belts────────┘
+// In a plant, belts carry iron from a miner to an assembler of plates, and plates to an assembler
+// of gears. Other belts carry copper from a miner to an assembler of wire. The gears and the wire
+// reach an assembler of motors, and a belt carries the motors to a chest.
 //
 // Usage:
 //

@@ -12,7 +12,7 @@ import (
 )
 
 // rPentomino is the default pattern. Its published results are the generation in which it settles,
-// and then the population and the number of gliders.
+// and the population and number of gliders of this generation.
 const (
 	rPentomino           = "r-pentomino"
 	rPentominoSettles    = 1103

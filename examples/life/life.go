@@ -33,7 +33,7 @@ type Life struct {
 	origin *ecs.Resource[Origin]
 	older  *ecs.Query1[Age]
 
-	// Scratch memory: for each cell, the number of living cells among the cell and its neighbours.
+	// Scratch memory. It has the number of living cells among each cell and its neighbours.
 	crowd map[Cell]int8
 	dead  []ecs.Entity // Scratch memory: cells that die.
 	born  []Cell       // Scratch memory: cells that are born.

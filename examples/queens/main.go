@@ -1,5 +1,6 @@
 // Queens counts the ways to place n queens on a board of n by n squares so that no queen attacks
-// another. The search is backtracking with checkpoints:
+// another. The search is backtracking with checkpoints. A restore removes a queen before the next
+// square is tried:
 //
 //	checkpoint ──▶ place a queen ──▶ continue in the next row
 //	     ▲                                    │

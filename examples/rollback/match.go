@@ -119,8 +119,9 @@ func (m *match) turn(i int) (tick int, err error) {
 	return 0, err
 }
 
-// goToFirst makes both peers go back to the first tick at which their worlds differ. That tick is
-// at most the given one. goToFirst returns that tick and the first component that differs.
+// goToFirst makes both peers go back to the first tick at which their worlds differ. Their worlds
+// must differ at the given tick. goToFirst returns the first tick and the first component that
+// differs.
 func (m *match) goToFirst(tick int) (first int, component string, err error) {
 	first = max(m.peers[0].agreed(), m.peers[1].agreed()) + 1
 	for _, p := range m.peers {

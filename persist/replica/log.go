@@ -16,7 +16,7 @@ type Position uint64
 const MaxEntry = 512 << 10
 
 var (
-	// ErrTaken reports that the log does not end at the position that an append names.
+	// ErrTaken reports that the log does not end at the position that an append expects.
 	ErrTaken = errors.New("replica: the log has other entries at this position")
 
 	// ErrUnknown reports an append without an answer. The log may have the entry, or may get it
@@ -29,8 +29,8 @@ var (
 // several goroutines.
 type Log interface {
 	// Append adds an entry if the last entry of the log is at the given position. If the log is
-	// empty, this position may also be 0, or that of the last entry before the log became empty.
-	// Append returns the position of the new entry once the entry is durable.
+	// empty, the given position may also be 0, or the position of the last entry before the log
+	// became empty. Append returns the position of the new entry once the entry is durable.
 	//
 	// Append returns [ErrTaken] if the log ends at another position. After any other error, such as
 	// [ErrUnknown], the log may have the entry, or may get it later.

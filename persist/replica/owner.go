@@ -47,7 +47,7 @@ type Owner struct {
 const termEpochs = 1 << 16
 
 // Claim makes this machine the owner. The previous owner cannot confirm more ticks. After Claim, f
-// no longer follows, and [Owner.Close] closes it.
+// no longer follows, and [Owner.Close] closes f.
 //
 // The first claim of a log sends the store in the directory store/, or an empty store. Claim
 // returns when the log has the complete store.

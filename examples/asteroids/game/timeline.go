@@ -14,16 +14,12 @@ import (
 )
 
 // A player can go to every tick that the store keeps. A line is the sequence of ticks that leads to
-// the newest tick. A branch is the rest of an earlier line. Here the world is at the tick now, and
-// a branch with the ticks after From up to To leaves the line:
-//
-//	line      oldest ──────── From ──── now ┄┄┄┄ newest
-//	branch                     └───────────▶ To
+// the newest tick. A branch is the rest of an earlier line.
 //
 // A Step from a past tick begins a new line. The later ticks of the old line become a branch.
 
 // A Branch is the part of an earlier line after the tick From, up to the tick To. Record is the
-// number of the last record in the store.
+// number of the store's record with the tick To.
 type Branch struct {
 	From, To, Record uint64
 	Start            Start
@@ -170,9 +166,9 @@ func (p *pausing) Write(b []byte) (int, error) {
 // maxFile is the maximum size of an unpacked run, in bytes. A browser has little memory.
 const maxFile = 1 << 30
 
-// LoadFile goes to the state in a file: a save, or the last state of a run that Run wrote. A new
-// line begins there. If the rules cannot produce the state, LoadFile returns an error and changes
-// nothing.
+// LoadFile goes to the state in a file. The file is a save, or a result of Run. Of a run, it loads
+// the last state. A new line begins there. If the rules cannot produce the state, LoadFile returns
+// an error and changes nothing.
 func (g *Game) LoadFile(ctx context.Context, file []byte) error {
 	other := New()
 	if err := other.read(ctx, bytes.NewReader(file)); err != nil {

@@ -120,8 +120,8 @@ func (w *window) lines() (all []string) {
 	return all
 }
 
-// letter returns the width of a letter for a line of n letters: large, or small if the line does
-// not fit into the window.
+// letter returns the width of a letter in a line of n letters. The letters are large if the line
+// then fits into the window.
 func (w *window) letter(n int) int {
 	if n*14 > w.width-32 {
 		return 7

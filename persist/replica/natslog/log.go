@@ -87,8 +87,8 @@ func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) 
 	return at, err
 }
 
-// mine returns the position of the first entry after the given position if the entry is the message
-// with this ID. Otherwise, it returns [replica.ErrTaken].
+// mine reads the first entry after the given position. If the entry is the message with this ID,
+// mine returns the position of the entry. Otherwise, it returns [replica.ErrTaken].
 func (l *Log) mine(ctx context.Context, after replica.Position, id string) (replica.Position, error) {
 	m, err := l.get(ctx, request{Seq: uint64(after) + 1, NextFor: l.subject})
 	switch {
