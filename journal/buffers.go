@@ -37,8 +37,8 @@ func (j *Journal) keep(b []byte, atMost int64) {
 	}
 }
 
-// dropFree drops the least recently used free buffers, at most as many as the parameter buffers
-// says. It stops when the remaining ones have at most atMost bytes.
+// dropFree drops the least recently used free buffers, up to the number in the parameter buffers.
+// It stops when the remaining buffers have at most atMost bytes.
 func (j *Journal) dropFree(buffers int, atMost int64) {
 	n := 0
 	for ; n < buffers && j.freed > atMost; n++ {
@@ -76,7 +76,7 @@ func (j *Journal) trim() bool {
 	return j.untrimmed()
 }
 
-// room returns the capacity of the longer one of the slices queue and batch, in items.
+// room returns the larger capacity of the two slices queue and batch, in items.
 func (j *Journal) room() int { return max(cap(j.queue), cap(j.batch)) }
 
 // untrimmed reports whether trim() may have memory to release. The caller holds j.mu.

@@ -54,8 +54,8 @@ func (l *Log) copyLedger(to disk.FS, last uint64) error {
 	return errors.Join(err, w.close())
 }
 
-// endAfter returns the offset at which the copy of the last segment ends: before the first record
-// whose seq is greater than the parameter last.
+// endAfter returns the offset at which the copy of the last segment ends. The first record whose
+// seq is greater than the parameter last begins there.
 func (l *Log) endAfter(last uint64) int64 {
 	i := len(l.Segments) - 1
 	if last < math.MaxUint64 {

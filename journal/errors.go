@@ -11,7 +11,7 @@ var (
 	// or a segment of another world.
 	ErrForeign = disk.ErrForeign
 
-	// ErrNewer reports a segment that a later version of this package wrote, or one that uses an
+	// ErrNewer reports a segment that a later version of this package wrote, or a segment with an
 	// unknown feature.
 	ErrNewer = disk.ErrNewer
 

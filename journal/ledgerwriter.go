@@ -119,14 +119,14 @@ func (w *ledgerWriter) put(kind uint32, payload []byte, durable func()) error {
 	return err
 }
 
-// closed adds an entry that says where the last segment s ends, before its seals are written. The
-// end of every other segment is stated by the header of its successor.
+// closed adds an entry with the end of the last segment, before the seals of that segment are
+// written. The end of every other segment is stated by the header of its successor.
 func (w *ledgerWriter) closed(s closedSegment) error {
 	return w.put(entryClosed, binary.AppendUvarint(binary.AppendUvarint(nil, s.number), s.end), nil)
 }
 
-// pruned adds an entry that says that segments with numbers below the parameter kept may now be
-// missing.
+// pruned adds an entry with the parameter kept. The entry says that segments with lower numbers may
+// now be missing.
 func (w *ledgerWriter) pruned(kept uint64) error {
 	return w.put(entryPruned, binary.AppendUvarint(nil, kept), func() {
 		w.kept = kept

@@ -326,9 +326,9 @@ func (e Entry) before(other Entry) bool {
 	return e.Segment < other.Segment || e.Segment == other.Segment && e.Offset < other.Offset
 }
 
-// Preamble reads the preamble that applies to e: the last one before e in its segment. It returns
-// nil if the segment has none. If a later preamble may be lost in damage before e, Preamble returns
-// that damage as its error.
+// Preamble reads the preamble that applies to e: the last preamble before e in its segment. It
+// returns nil if the segment has no preamble. If a later preamble may be lost in damage before e,
+// Preamble returns that damage as its error.
 func (l *Log) Preamble(e Entry) ([]byte, error) {
 	if d := l.Hidden(e); d != nil {
 		return nil, d

@@ -21,8 +21,8 @@ type Options struct {
 	// ErrForeign. Zero means the world of the existing segments.
 	World [16]byte
 
-	// Sync is the delay from the first record that is not durable yet to the fsync, or [SyncAlways]
-	// or [SyncNever]. 0 means 100 ms.
+	// Sync is a delay. It begins with the first record that is not durable yet, and ends with the
+	// fsync. [SyncAlways] and [SyncNever] are other policies. 0 means 100 ms.
 	Sync time.Duration
 
 	// SegmentSize is the size in bytes from which the next record goes into a new segment. 0 means

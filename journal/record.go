@@ -152,8 +152,8 @@ func recordSize(length int64) int64 {
 	return recordHeader + (length+recordAlign-1)&^(recordAlign-1)
 }
 
-// sealHeader returns the header of a seal, without the watermark. The field tick of a seal has the
-// size of the segment, and the field parent the highest seq in use.
+// sealHeader returns the header of a seal, without the watermark. In a seal, the field tick has the
+// size of the segment. The field parent has the highest seq in use.
 func sealHeader(head, last uint64, end int64) header {
 	return header{seq: head, parent: last, tick: uint64(end), flags: flagSeal, crc: sealCRC}
 }

@@ -20,21 +20,21 @@ import (
 // the file's contents. It also returns an error if ctx ends.
 //
 // If the argument newest is greater than 0, Scan limits its reads. It reads the last segment, and
-// earlier segments as long as their total size is at most that many bytes. For older segments, Scan
-// reads only the header, or the whole segment if it is small, and uses the records in the ledger's
-// summary. A later read of such a record detects damage. If a segment has no usable summary, Scan
-// reads the segment. [Log.ScanFrom] reads even less.
+// earlier segments up to a total size of newest bytes. Of older segments, Scan reads only the
+// headers, and uses the records in the ledger's summaries. It reads an older segment as a whole if
+// the segment is small or has no usable summary. A later read of a record from a summary detects
+// damage. [Log.ScanFrom] reads even less.
 //
 // Scan may run while another process appends; then the tail can look torn. If segments are pruned
 // during the scan, it starts again.
 //
-// If progress is not nil, Scan calls it with the number of bytes read so far. The first call passes
-// 0 and the last one the total, with a call after every 64 KiB in between. If the scan starts
-// again, the number starts at 0 again.
+// If progress is not nil, Scan calls it with the number of bytes read so far. It does so at the
+// beginning with 0, after every 64 KiB, and at the end with the total. If the scan starts again,
+// the number starts at 0 again.
 //
 // Cost: every byte is read once. If newest limits the reads, the cost is about 12 bytes of the
-// ledger for each older record. Memory: 64 bytes per record stay allocated, and several times that
-// is allocated temporarily. Payloads pass through a small buffer.
+// ledger for each older record. Memory: 64 bytes per record stay allocated. During the scan,
+// several times as many bytes are allocated. Payloads pass through a small buffer.
 func Scan(ctx context.Context, fs disk.FS, newest int64, progress func(done, total int64)) (*Log, error) {
 	l, err := scan(ctx, fs, newest, nil, progress)
 	if err == nil {

@@ -65,7 +65,7 @@ func (l *Log) endedBefore(files []listedFile, base uint64) (number uint64, ok bo
 	return number, ok && known && sum.end == files[1].size
 }
 
-// summary returns the decoded summary of a segment, and whether the ledger has a valid one.
+// summary returns the decoded summary of a segment, and whether the ledger has a valid summary.
 func (l *Log) summary(listed *listedSegment) (s summary, ok bool) {
 	if s, ok = l.summaries[listed.number]; ok || listed.sums == nil {
 		return s, ok

@@ -448,7 +448,7 @@ func (w *writer) seal() error {
 }
 
 // roll ends the current segment and begins a new one. The parameter first is the seq of the first
-// record in it.
+// record in the new segment.
 func (w *writer) roll(first uint64, preamble []byte) error {
 	if err := w.finish(); err != nil {
 		return err

@@ -441,8 +441,8 @@ func TestSnapshot_PaceUnderRetention(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		retain persist.Retention
-		// Number of commits that finish a copy of 4 MiB, not counting the commit that begins it.
-		// Each tick journals 4 MiB.
+		// A copy of 4 MiB takes this many commits after the commit that begins it. Each tick
+		// journals 4 MiB.
 		commits int
 	}{
 		"bytes": {persist.Retention{Bytes: 128 << 20}, 2}, // A 16th of Bytes is 8 MiB.

@@ -138,7 +138,7 @@ func TestBranch_SnapshotsOfOtherBranch(t *testing.T) {
 	dir, digests := Branching(t)
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{At: "@latest~6", SnapshotBytes: -1})
-	// A snapshot of record 4 in file 3, taken later than the one of record 7.
+	// A snapshot of record 4 in file 3, taken later than the snapshot of record 7.
 	storetest.SnapshotOf(t, s)
 	w.Fill(1)
 	require.NoError(t, s.Commit())

@@ -79,7 +79,8 @@ type tickTimes struct {
 	snapshots     int
 }
 
-// added returns a quantile of the ticks with a store, minus the median of the ticks without one.
+// added returns a quantile of the ticks with a store, minus the median of the ticks without a
+// store.
 func (t tickTimes) added(share float64) time.Duration {
 	return at(t.stored, share) - at(t.plain, 0.5)
 }

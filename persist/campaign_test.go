@@ -232,8 +232,8 @@ func (c *campaign) thorough(name string, bit int) {
 	})
 }
 
-// cut truncates a file. A last segment without its seals looks as after a crash, and no tick is
-// lost.
+// cut truncates a file. If only the seals of the last segment are cut off, the store looks as after
+// a crash, and no tick is lost.
 func (c *campaign) cut(name string, size int) {
 	files := c.files.Clone()
 	files.Put(name, c.tree[name][:size])

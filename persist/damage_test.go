@@ -178,8 +178,8 @@ func TestOpen_ErrorNamesMissingFile(t *testing.T) {
 }
 
 // A snapshot of a later record proves that the last segment is missing. Format 1, and format 2
-// without a ledger, have no other proof. Without that snapshot, such a store looks as before its
-// last opening.
+// without a ledger, have no other proof. Without that snapshot, a store of these formats looks as
+// before its last opening.
 func TestOpen_LastSegmentMissing(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)

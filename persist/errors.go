@@ -40,8 +40,8 @@ var (
 	// ErrNotFound reports a point in time, an entity or a component that the store does not have.
 	ErrNotFound = format.ErrNotFound
 
-	// ErrName reports a name that a slot, a mark or an input cannot have, or a note of a slot that
-	// is too long.
+	// ErrName reports an invalid name of a slot, a mark or an input, or a note of a slot that is
+	// too long.
 	ErrName = format.ErrName
 
 	// ErrPoint reports a text that is not a point in time.

@@ -80,8 +80,8 @@ func conversionsOf(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	return rewindChanges(s, w, conversions), nil
 }
 
-// rewindChanges finds components that are NoRewind in only one of schema s and world w. It adds
-// these changes to conversions, because package ecs does not report them.
+// rewindChanges finds components that are NoRewind in schema s or in world w, but not in both. It
+// adds these changes to conversions, because package ecs does not report them.
 func rewindChanges(s *format.Schema, w *ecs.World, conversions []raw.Conversion) []raw.Conversion {
 	for _, st := range w.Raw().Storages() {
 		n, stored := image.NumberOf(s, st)

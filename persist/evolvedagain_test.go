@@ -53,8 +53,8 @@ func newNewestWorld() *newestWorld {
 	}
 }
 
-// check requires that w has the same values as before, a world of the previous program. It compares
-// only fields that both worlds have.
+// check requires that w has the same values as the parameter before, a world of the previous
+// program. It compares only fields that both worlds have.
 func (w *newestWorld) check(t *testing.T, before *newerWorld) {
 	t.Helper()
 	require.Equal(t, before.Entities(), w.Entities())

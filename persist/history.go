@@ -143,8 +143,8 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 	return w, nil
 }
 
-// givesFirst reports whether the tick t is the first one that writes some resource. The image im is
-// the state before t. The store has no older value of that resource to go back to.
+// givesFirst reports whether tick t writes a resource for the first time. The image im is the state
+// before t. The store has no older value of that resource to go back to.
 func givesFirst(im *image.Image, schema *format.Schema, t *format.Tick) bool {
 	return slices.ContainsFunc(t.Storages, func(p format.StoragePatch) bool {
 		return schema.Components[p.Number].Resource && (p.Number >= len(im.Components) || im.Components[p.Number].N == 0)

@@ -104,7 +104,7 @@ func (c *child) await(t testing.TB, word string, n int) {
 	require.Eventually(t, func() bool { return len(c.said(word)) >= n }, 30*time.Second, time.Millisecond, word)
 }
 
-// said returns the lines that begin with word, without that word.
+// said returns the rest of each line that begins with word.
 func (c *child) said(word string) (rest []string) {
 	for _, line := range c.out.lines() {
 		if after, ok := strings.CutPrefix(line, word+" "); ok {

@@ -38,7 +38,8 @@ func verifyProblems(t *testing.T, dir string) (text string, opened bool) {
 	return errors.Join(append([]error{errors.New("problems:")}, r.Problems...)...).Error(), true
 }
 
-// openWithin opens a store, and fails if that takes long, as reading from a pipe would.
+// openWithin opens a store. It fails if that takes long, for example because Open reads from a
+// pipe.
 func openWithin(t *testing.T, dir string, w *storetest.World) (s *persist.Store, err error) {
 	t.Helper()
 	done := make(chan bool)
@@ -177,7 +178,7 @@ func TestOpen_OlderSnapshotReplaced(t *testing.T) {
 	}
 }
 
-// A snapshot that becomes a link while the store is open is replaced by another one. The target of
+// If a snapshot becomes a link while the store is open, a new snapshot replaces it. The target of
 // the link is never removed.
 func TestSnapshot_LinkTargetNeverRemoved(t *testing.T) {
 	t.Parallel()

@@ -269,7 +269,7 @@ func TestClose_Twice(t *testing.T) {
 	require.Equal(t, w.Digest(), opened(t, dir).Digest())
 }
 
-// firstOf returns err, or otherwise if err is nil.
+// firstOf returns err if it is not nil, and otherwise the second error.
 func firstOf(err, otherwise error) error {
 	if err == nil {
 		return otherwise

@@ -20,8 +20,8 @@ import (
 //	if that fails                  the store fails: later records could not be recovered
 
 // guard returns an error unless the store belongs to this program. The journal calls guard before
-// it reports a tick as durable. So guard also looks for the snapshot files, without which that tick
-// could not be recovered.
+// it reports a tick as durable. Without the snapshot files, that tick could not be recovered. So
+// guard also looks for these files.
 func (s *Store) guard() error {
 	if err := s.lock.Check(); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (s *Store) guard() error {
 }
 
 // replaceLost begins a full snapshot of the last commit and copies all of it. If another snapshot
-// is under way, replaceLost only completes the copy of that one.
+// is under way, replaceLost only completes the copy of the other snapshot.
 func (s *Store) replaceLost(lost []uint32) {
 	if s.snapshotting() {
 		s.finishCopy()

@@ -249,9 +249,9 @@ func (t *counters) marked(seq uint64) {
 	t.marks = append(t.marks, seq)
 }
 
-// observeBranch updates the branch tips when the next record does not continue the last one.
-// parent: the record that it continues, which is no longer a tip; last: the last record, which
-// becomes a tip.
+// observeBranch updates the branch tips when the next record begins a branch. The record with seq
+// parent, which the next record continues, is no longer a tip. The record with seq last becomes a
+// tip.
 func (t *counters) observeBranch(parent, last uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()

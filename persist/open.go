@@ -229,8 +229,9 @@ func openFiles(ctx context.Context, files disk.FS, l *catalog.Lock, w *ecs.World
 	return s, nil
 }
 
-// beginIfCrowded begins a snapshot if many small segments follow the last one, as after many
-// openings without a Commit. If the last snapshot is already at the head, it prunes instead.
+// beginIfCrowded begins a snapshot if many small segments follow the last snapshot. This is so
+// after many openings without a Commit. If the last snapshot is already at the head, it prunes
+// instead.
 func (s *Store) beginIfCrowded() {
 	atHead := func(o storedSnapshot) bool { return o.onHead && o.ID.Seq == s.head }
 	switch {
@@ -384,9 +385,9 @@ func (s *Store) reportOf(c *catalog.Catalog) {
 type storedState struct {
 	id     journal.ID
 	schema *format.Schema
-	// Maps a component number to the first record that wrote the component, or the last one for
-	// NoRewind. 0 means that the loaded snapshot has the component. Components without rows have no
-	// entry.
+	// Maps a component number to the first record that wrote the component. For a NoRewind
+	// component, it has the last record that wrote the component. 0 means that the loaded snapshot
+	// has the component. Components without rows have no entry.
 	given map[int]uint64
 }
 
@@ -426,8 +427,8 @@ func (s *Store) continueAt(c *catalog.Catalog, state storedState, f *catalog.Rec
 	}
 }
 
-// forgetBefore makes record id the only one that the next tick can continue. at is the commit time
-// of that record. forgetBefore also resets the encoder and the notes.
+// forgetBefore makes record id the only record that the next tick can continue. at is the commit
+// time of that record. forgetBefore also resets the encoder and the notes.
 func (s *Store) forgetBefore(id journal.ID, at time.Time) {
 	clear(s.ids)
 	s.ids[id.Seq], s.committedAt = id, at

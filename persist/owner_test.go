@@ -195,7 +195,7 @@ func TestStore_DirectoryMoved(t *testing.T) {
 }
 
 // If another program removes or truncates a file with shared pages during a copy, the snapshot
-// fails. The next one is a full one.
+// fails. The next snapshot is a full one.
 func TestSnapshot_SharedFileMissing(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"removed": os.Remove,

@@ -34,8 +34,8 @@ func naiveDivergence(t require.TestingT, v *inspect.View, a uint64, u *inspect.V
 	return equal, nil
 }
 
-// naiveWay returns the ancestors of a record, by their ticks. If several records end the same tick,
-// it returns the last one.
+// naiveWay returns the ancestors of a record, by their ticks. If several ancestors end the same
+// tick, it returns the last of them.
 func naiveWay(t require.TestingT, v *inspect.View, seq uint64) map[uint64]*image.Image {
 	way := map[uint64]*image.Image{}
 	for {

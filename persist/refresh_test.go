@@ -14,7 +14,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// sameView requires that v shows the same as another view that is opened now.
+// sameView opens another view now, and requires that v shows the same.
 func sameView(t *testing.T, dir string, v *inspect.View) {
 	t.Helper()
 	fresh, err := inspect.OpenReadOnly(storetest.Background, dir)

@@ -34,8 +34,8 @@ type FileOptions struct {
 	// times. docs/SLOTS.md has figures.
 	Compress bool
 
-	// Build writes into the file which program and machine wrote it. ecsdump info shows the build.
-	// Saves of equal worlds are then equal only if the same program wrote them.
+	// Build adds a description of the program and the machine to the file. ecsdump info shows it.
+	// Then the saves of equal worlds are equal only if the same program wrote them.
 	Build bool
 }
 

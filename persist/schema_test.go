@@ -265,8 +265,8 @@ func TestSchema_ComponentOfNewerProgram(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-// A rewind restores entities, but not their NoRewind values that were removed. Replay must not
-// restore these values either.
+// A rewind restores an entity, but not its removed NoRewind values. After a replay, the entity must
+// lack these values, too.
 func TestNoRewind_JournaledAfterRewind(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(10)

@@ -62,8 +62,8 @@ type simCommit struct {
 // A simPromise says which states a store may recover.
 type simPromise struct {
 	acked int // The newest commit that is durable for certain; -1 means none.
-	// The value of the field acked before the journal's last sync. A crash may still lose the bytes
-	// of that sync, because no later write has confirmed them.
+	// The value that acked had before the journal's last sync. A crash may still lose the bytes of
+	// that sync, because no later write has confirmed them.
 	before  int
 	fresh   int  // The first commit that may be durable.
 	sealing int  // The commit that a Close under way seals, or -1.

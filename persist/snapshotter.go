@@ -27,8 +27,8 @@ const (
 	hurryTicks = 256
 )
 
-// ErrAbandoned reports a snapshot that was abandoned because the world went back to before the
-// snapshot's tick during the copy.
+// ErrAbandoned reports an abandoned snapshot: during the copy, the world went back to before the
+// snapshot's tick.
 var ErrAbandoned = errors.New("persist: snapshot abandoned: the world went back to before it")
 
 // SnapshotResult describes a snapshot that has finished or failed.
@@ -168,8 +168,8 @@ type finishedSnapshot struct {
 	keeping *RetentionStatus
 }
 
-// A sharedFileError is the error of a snapshot that shares pages with a file that is missing or has
-// another size.
+// A sharedFileError is the error of a snapshot with shared pages. The file with these pages is
+// missing or has another size.
 type sharedFileError struct{ error }
 
 func (e sharedFileError) Unwrap() error { return e.error }

@@ -168,7 +168,7 @@ type Store struct {
 	lock    *catalog.Lock // nil means that no other process can reach the files.
 	report  Report
 	closed  bool
-	// Result of a Close call whose context ended before closing was complete; otherwise nil.
+	// Receives the result while closing is under way. Otherwise nil.
 	closing chan error
 
 	id        [16]byte // ID of the world.

@@ -85,8 +85,8 @@ func (s *workQueue) count() int {
 	return len(s.waiting)
 }
 
-// run calls the functions that are queued now. Functions that they queue wait for the next tick, so
-// that this tick ends.
+// run calls the functions that are in the queue now. These functions may add further functions to
+// the queue, which wait for the next tick. So the present tick ends.
 func (s *workQueue) run(w *ecs.World) {
 	for range s.count() {
 		if d := s.next(); d != nil {

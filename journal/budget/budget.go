@@ -38,7 +38,7 @@ type Budget struct {
 	floor   int64    // Bytes that each share may hold without the pool.
 	used    int64    // Bytes held by all shares.
 	pool    int64    // Bytes held by shares above their floors.
-	waiting []*Share // Waiting shares, the one that waits longest first.
+	waiting []*Share // Waiting shares. The share that waits longest is first.
 }
 
 // New returns a budget of this many bytes, at least 1.

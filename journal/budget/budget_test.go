@@ -165,7 +165,7 @@ func TestBudget_StuckShare(t *testing.T) {
 	}
 }
 
-// Concurrent queues that wait, and that are closed while they wait, all terminate.
+// Concurrent queues wait, and are closed while they wait. All of them terminate.
 func TestBudget_ConcurrentShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(500)

@@ -603,8 +603,8 @@ func (c *Catalog) Gone(name string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Pruned converts the error of a missing file to one that wraps [format.ErrNotFound]: retention
-// removed the file.
+// Pruned returns the error that retention removed a file, in place of the error that the file is
+// missing. It wraps [format.ErrNotFound].
 func Pruned(err error) error {
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, format.ErrNotFound) {
 		return fmt.Errorf("%w: removed since the store was opened for reading: %w", format.ErrNotFound, err)

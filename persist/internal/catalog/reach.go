@@ -532,8 +532,8 @@ func (c *Catalog) Problems() (errs []error) {
 }
 
 // RecoverHead returns the state from which a program continues the store. The parameter at is a
-// point in time; "" means the head. The error says why the store must not be continued, or not from
-// that state.
+// point in time; "" means the head. The error says why the store must not be continued from that
+// state, or from any state.
 func (c *Catalog) RecoverHead(ctx context.Context, at string) (*image.Image, *Recovery, error) {
 	if err := c.Usable(); err != nil {
 		return nil, nil, err

@@ -271,8 +271,8 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 			}
 		}
 	}
-	// Without a required feature, the other values may be misread. So the error of a missing
-	// feature takes precedence over all others, except if the bytes are not a manifest.
+	// Without a required feature, the other values may be misread. So if the bytes are a manifest,
+	// the error of a missing feature takes precedence over all other errors.
 	err := d.end()
 	for _, f := range m.Features {
 		if err == nil && f.Required {

@@ -222,8 +222,8 @@ func (m *entityMap) place(i int) {
 // firstSlots is the initial number of slots of a non-empty map.
 const firstSlots = 1 << 6
 
-// grow doubles the slots in use. After every call of clear() the map starts small, so a small tick
-// after a large one stays in the faster caches.
+// grow doubles the slots in use. After every call of clear() the map starts small. So a small tick
+// after a large tick stays in the faster caches.
 func (m *entityMap) grow() {
 	n := max(firstSlots, 2*len(m.slots))
 	m.shift = uint8(64 - bits.TrailingZeros(uint(n)))
@@ -238,8 +238,8 @@ func (m *entityMap) grow() {
 	}
 }
 
-// clear empties the slots in use, one by one if they are few. So small ticks after a large one do
-// not pay for the slots of the large one.
+// clear empties the slots in use, one by one if they are few. So a large tick does not slow down
+// the small ticks after it.
 func (m *entityMap) clear() {
 	if len(m.entries) < len(m.slots)/16 {
 		for i := range m.entries {

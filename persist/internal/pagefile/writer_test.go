@@ -172,7 +172,8 @@ func TestPut_ValueInParts(t *testing.T) {
 	})
 }
 
-// CreateWith does not publish a valid file whose pages differ from those that were put.
+// The file is valid, but its pages differ from the pages that were put. CreateWith does not publish
+// it.
 func TestCreate_FileReplacedMeanwhile(t *testing.T) {
 	m, other := disktest.New(), disktest.New()
 	for fs, n := range map[disk.FS]int{m: 3, other: 4} {

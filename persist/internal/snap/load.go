@@ -193,8 +193,8 @@ func (l *loading) resolveOne(r reference) {
 	}
 }
 
-// compare compares the sparse arrays with those that follow from the dense ones, so that a
-// contradictory file is refused.
+// compare compares the sparse arrays with the dense arrays, so that a contradictory file is
+// refused.
 func (l *loading) compare(ctx context.Context) error {
 	l.countGaps()
 	if l.bare {

@@ -56,8 +56,8 @@ type pageContent struct {
 // shared reports whether p is stored in another file.
 func (p *page) shared() bool { return p.content == nil && p.append == nil && p.repeats == nil }
 
-// add adds a page of an array of that kind, whose content has size bytes. If an earlier page has
-// the same number and checksum, the page becomes a repeat.
+// add adds page p of an array of this kind. The content of p has size bytes. If an earlier page has
+// the same number and checksum, p becomes a repeat.
 func (l *pageList) add(kind, size int, p page) {
 	if format.Repeatable(kind, size) {
 		c := pageContent{p.key.Page, kind == format.SparseArray, p.sum}

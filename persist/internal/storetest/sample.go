@@ -61,7 +61,7 @@ func NewSample(t testing.TB) *Sample {
 	return &Sample{dir, ReadTree(t, dir), Persistent(w.World), w.Values()}
 }
 
-// Damaged is a directory with a copy of a sample, in which one file at a time is damaged.
+// Damaged is a directory with a copy of a sample. Tests damage one file of it at a time.
 type Damaged struct {
 	*Sample
 	T   testing.TB

@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A Session runs one program on a world kept in a store and on an oracle that stays in memory. It
-// records the state after every commit.
+// A Session runs one program on two worlds. One world is kept in a store, and the other world, the
+// oracle, stays in memory. The Session records the state after every commit.
 type Session struct {
 	t       rapid.TB
 	files   disk.FS
