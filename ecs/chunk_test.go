@@ -46,7 +46,7 @@ func TestChunk_ListFormSameAsMap(t *testing.T) {
 	}
 }
 
-// checkList fails the test unless c has exactly these rows, in ascending order of positions.
+// checkList fails the test unless c has exactly the given rows, in ascending order of positions.
 func checkList(t *testing.T, c *chunk, rows map[int]uint32, seed uint64) {
 	t.Helper()
 	if c.many != len(rows) || !slices.IsSorted(c.order[:c.many]) {

@@ -16,8 +16,7 @@ import (
 
 // In a debug build, a system of package schedule panics:
 //
-//   - if it writes another world than the one that it runs on, except a world that it created or
-//     loaded itself
+//   - if it writes a world other than its own; worlds that it created or loaded are its own too
 //   - if it uses something that its access does not name
 //
 // The usual cause of the first panic: the program created its storages and queries for one world,

@@ -238,8 +238,8 @@ func (w *World) plan(storages []raw.StorageState) ([]*plan, error) {
 	return plans, err
 }
 
-// faults returns an error that lists the stored values that plans cannot convert, or that would be
-// lost without the program's consent. Otherwise it returns nil.
+// faults returns an error that lists the faults of plans, or nil. A fault is a stored value that a
+// plan cannot convert, or would drop without the program's consent.
 func (w *World) faults(plans []*plan) error {
 	byTarget := make(map[AnyStorage]*plan, len(plans))
 	for _, p := range plans {

@@ -264,7 +264,7 @@ func (p *model) align(stores ...int) bool {
 	return p.oracle.align(stores)
 }
 
-// align moves the entities that are in all of these stores to the front of each store. It reports
+// align moves the entities that are in all given stores to the front of each store. It reports
 // whether a row moved.
 func (w *oracle) align(stores []int) (moved bool) {
 	var common []Entity

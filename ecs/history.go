@@ -38,8 +38,8 @@ func (w *World) Commit() {
 }
 
 // Dirty reports whether the world has changed since the last [World.Commit], Rewind, load or other
-// move to a tick. A world with neither a history nor a recorder does not track its ticks; Dirty
-// then returns true.
+// move to a tick. A world tracks its changes only if it has a history, a recorder, an OnChange hook
+// or a [ChangeFilter]. Otherwise Dirty always returns true.
 //
 // Writes of NoRewind components and resources count if a recorder keeps them. They still count
 // after a Rewind, which does not undo them.

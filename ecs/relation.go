@@ -70,7 +70,8 @@ func NewRelation[T any](s *Storage[T], target func(T) Entity, options RelationOp
 	return relationOf(NewIndex(s, target), options)
 }
 
-// relationOf returns the relation of x with these options. It creates the relation if necessary.
+// relationOf returns the relation of x with the given options. It creates the relation if
+// necessary.
 func relationOf[T any](x *Index[T, Entity], options RelationOptions) *Relation[T] {
 	b := relationsOf(x.s.w)
 	for _, other := range b.all {

@@ -251,8 +251,8 @@ func (b *relations) carryOut(doomed []Entity, n, from int, seen *visited) (s des
 	return destroyed{doomed, b.version()}, did
 }
 
-// withoutRevived returns the slice doomed without those entities in doomed[from:] that hooks have
-// revived. It sets the parameter seen to the returned entities that are still alive.
+// withoutRevived removes from doomed[from:] the entities that hooks have revived, and returns the
+// rest of doomed. It sets the parameter seen to the returned entities that are still alive.
 func (b *relations) withoutRevived(doomed []Entity, from int, seen *visited) []Entity {
 	seen.clear()
 	kept := doomed[:0]

@@ -598,8 +598,8 @@ func (s *Storage[T]) settle() {
 	}
 }
 
-// settle calls the Settle function of each storage. It runs when undone ticks are dropped, because
-// a redo cannot make removed rows live again after that.
+// settle calls the Settle function of each storage. It runs when undone ticks are dropped.
+// Afterwards, no redo can make removed rows live again.
 func (w *World) settle() {
 	for _, s := range w.storages {
 		if settle := s.tracked().Settle; settle != nil {

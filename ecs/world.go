@@ -127,10 +127,10 @@ var ErrTaken = errors.New("taken")
 // from an editor or from a server. An error leaves the world unchanged. It wraps [ErrTaken]:
 //
 //   - if the index of e is in use
-//   - if the generation of e is lower than that of the last entity with this index
+//   - if the last entity with this index had a higher generation than e
 //
-// If e equals that last entity, CreateAt revives it. Generation 0 and the highest 32-bit index are
-// errors too.
+// CreateAt revives e if e was the last entity with its index. Generation 0 and the highest 32-bit
+// index are errors too.
 //
 // Lower indices that were never used become free. So CreateAt with an index of a million allocates
 // memory for a million entities.

@@ -230,7 +230,7 @@ func (m *matcher) renamed(pair *match, i int, added []int) (declared []string) {
 	return declared
 }
 
-// lossless reports whether a conversion between these types keeps all values.
+// lossless reports whether a conversion between the two types keeps all values.
 func (m *matcher) lossless(from, to *Type) bool {
 	trial := matcher{inKey: m.inKey, trial: true}
 	trial.match(from, to, "")

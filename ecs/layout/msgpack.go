@@ -98,12 +98,12 @@ func appendBool(dst []byte, x bool) []byte {
 	return append(dst, codeFalse)
 }
 
-// appendFloat32 appends the float with these bits.
+// appendFloat32 appends the float with the given bits.
 func appendFloat32(dst []byte, bits uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, codeFloat32), bits)
 }
 
-// appendFloat64 appends the float with these bits.
+// appendFloat64 appends the float with the given bits.
 func appendFloat64(dst []byte, bits uint64) []byte {
 	return binary.BigEndian.AppendUint64(append(dst, codeFloat64), bits)
 }

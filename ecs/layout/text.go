@@ -159,8 +159,8 @@ func (v Value) floatSize() int {
 	return 64
 }
 
-// appendFloat appends the float with these bits, with the fewest digits that identify it. It uses
-// exponents only for very large or small numbers.
+// appendFloat appends the float with the given bits, with the fewest digits that identify it. It
+// uses exponents only for very large or small numbers.
 func (v Value) appendFloat(dst []byte, bits uint64) []byte {
 	size := v.floatSize()
 	x, format := v.float(bits), byte('f')
@@ -217,8 +217,8 @@ func appendJSONString(dst []byte, s string) []byte {
 	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 }
 
-// appendJSONFloat appends the float with these bits. It adds quotes if JSON cannot represent the
-// number.
+// appendJSONFloat appends the float with the given bits. It adds quotes if JSON cannot represent
+// the number.
 func (v Value) appendJSONFloat(dst []byte, bits uint64, exact bool) []byte {
 	if exact && math.IsNaN(v.float(bits)) {
 		return v.appendNaN(dst, bits)

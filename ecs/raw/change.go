@@ -34,8 +34,9 @@ type Deferrer interface {
 	Defer(tick, recorded uint64) bool
 }
 
-// A Change describes the changes since the end of the parent tick, which is the tick before, unless
-// a [Deferrer] deferred ticks. Reading a Change costs O(rows written).
+// A Change describes the changes since the end of the parent tick. The parent is the previous tick.
+// If a [Deferrer] has deferred ticks, it is an earlier tick. Reading a Change costs O(rows
+// written).
 type Change struct {
 	// The world that changed. The recorder must not change it.
 	World World
@@ -55,12 +56,12 @@ type Change struct {
 	Ops []Op
 
 	// Of returns the changes of one of the Storages. The ranges are valid until the next call. For
-	// a storage that does not rewind, Of returns all rows if any row changed since the last call
-	// for it, otherwise none.
+	// a storage that does not rewind, Of returns all rows if a row has changed since the last call
+	// for the storage. Otherwise it returns no rows.
 	Of func(s Storage) StorageChange
 
 	// Before calls f for each changed row of s that existed before the tick, in ascending order. It
-	// passes the canonical encodings of the row before and after the tick, which are valid until f
+	// passes the canonical encodings of the row before and after the tick. They are valid until f
 	// returns. It calls f only if s rewinds and its rows have a fixed size above [LargeRow].
 	Before func(s Storage, f func(row int, then, now []byte))
 }

@@ -99,8 +99,8 @@ type World interface {
 
 	// RecordLast records all changes up to the end of the current tick. It makes the recorder
 	// record the deferred ticks. If no tick is deferred, all recorders record the current tick a
-	// second time, with only the writes to storages that do not rewind. The tick then has the
-	// number of the second record.
+	// second time. The second record has only the writes to storages that do not rewind. The tick
+	// then has the number of this record.
 	//
 	// Like a commit, RecordLast drops the ticks after the current tick. It costs O(storages). The
 	// error wraps [ErrDirty] if anything was written since the last commit.

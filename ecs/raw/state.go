@@ -50,8 +50,8 @@ func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
 	return (*Registry)(r), err
 }
 
-// Sparse returns an empty sparse array for a storage with these entities, in dense order. Put adds
-// its pages. The caller must not change the slice afterwards.
+// Sparse returns an empty sparse array for a storage with the given entities, in dense order. Put
+// adds its pages. The caller must not change the slice afterwards.
 func (r *Registry) Sparse(entities []uint64) *Sparse {
 	return (*Sparse)((*sound.Registry)(r).Sparse(entities))
 }

@@ -34,7 +34,7 @@ func newWalk(peer int) (*ecs.Storage[place], *rollback.Session[steps]) {
 	return places, s
 }
 
-// A peer advances without the inputs of the other peer, and repeats these ticks after the inputs
+// A peer advances without the inputs of the other peer, and repeats its ticks after the inputs
 // arrive.
 func ExampleSession() {
 	places, here := newWalk(0)

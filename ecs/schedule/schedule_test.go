@@ -393,7 +393,7 @@ func TestTimes_CountVisitedRows(t *testing.T) {
 		s.Add("runs", all, func(*schedule.Tick[int]) {
 			for range all.Runs() {
 			}
-			_, _ = all.Count(), all.AppendEntities(nil) // They visit no rows.
+			_, _ = all.Count(), all.AppendEntities(nil) // Both calls visit no rows.
 		})
 		s.Add("parallel", all, func(*schedule.Tick[int]) { all.ParallelRuns(2, func(ecs.Run1[place]) {}) })
 		s.Add("twice", schedule.Uses(both, both, schedule.Reads(lives)), func(t *schedule.Tick[int]) {

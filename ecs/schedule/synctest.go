@@ -30,7 +30,7 @@ type SyncTest[In any] struct {
 	s    *Schedule[In]
 	w    *ecs.World
 	back int
-	// The tick before the ticks that the test can repeat, then these ticks.
+	// The ticks that the test can repeat. The first element is the tick before them.
 	ticks []syncTick[In]
 	order *rand.Rand // Chooses the order of systems in repeated ticks, or nil.
 	err   error      // The error that ended the test.

@@ -63,8 +63,8 @@ type Sparse struct {
 	dead atomic.Bool
 }
 
-// Sparse returns the sparse array for a storage with these entities, in dense order. The array has
-// no pages yet: see Put. The caller must not change the slice afterwards.
+// Sparse returns the sparse array for a storage with the given entities, in dense order. The array
+// has no pages yet: see Put. The caller must not change the slice afterwards.
 func (r *Registry) Sparse(entities []uint64) *Sparse {
 	pages := (len(r.rows) + track.PageMask) >> track.PageBits
 	return &Sparse{registry: r, entities: entities, pages: make([]*track.Page, pages), entries: make([]int, pages)}

@@ -13,8 +13,8 @@ import (
 //	undone    number of undone frames that list t
 //	read      set if as-of readers may need rows of t
 //
-// Without such readers and without a DirtySet, Check also reports rows that are protected although
-// no frame needs them.
+// If read is unset and t has no DirtySet, only frames need protected rows. Check then reports all
+// other protected rows.
 func (t *Tracker) Check(frameOf func(id uint64) *Frame, undone int, read bool) (bytes int64, err error) {
 	if err := t.checkRecords(frameOf); err != nil {
 		return 0, err
