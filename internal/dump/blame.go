@@ -192,8 +192,8 @@ type writerSearch struct {
 	unread     error              // The damage that ended the search, or nil.
 }
 
-// at records that event e wrote the value. It does nothing if the writer is known already: events
-// come newest first.
+// at sets w to the tick of event e, which wrote the value. If the writer is known already, w stays
+// the same: events come newest first.
 func (w *writerDoc) at(e *inspect.TraceEvent) {
 	if !w.Exact {
 		*w = writerDoc{e.Tick, e.Seq, describe.Known(e.Time), true}

@@ -151,7 +151,8 @@ func (s *source) branches() lineage {
 				break
 			}
 			l.of[e.ID.Seq] = d.Branch
-			// Ancestors come newest first, so the last record visited is the first of the branch.
+			// Ancestors come newest first, so the last visited record is the oldest record of the
+			// branch.
 			if d.Parent = e.Parent; !e.Lost() {
 				d.FirstTick, d.FirstRecord = e.Tick, e.ID.Seq
 				d.Records++

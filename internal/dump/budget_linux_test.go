@@ -57,7 +57,8 @@ const largeSaveName = "STET_LARGE_SAVE"
 // command, prints the peak memory of the command in KB, and exits.
 const peakName = "STET_PEAK"
 
-// init runs the task of largeSaveName or peakName, if one of these variables is set, and exits.
+// If largeSaveName is set, init writes a large save and exits. If peakName is set, init runs a
+// command and exits.
 func init() {
 	if os.Getenv(peakName) != "" {
 		cmd := exec.Command(os.Args[1], os.Args[2:]...)

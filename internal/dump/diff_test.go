@@ -15,7 +15,7 @@ import (
 )
 
 // buildDiverged creates a store of nine ticks. If the last argument is true, two ticks are
-// different: tick 6 moves 3v1 less far, and tick 4 also sets a value to itself.
+// different. Tick 6 then moves 3v1 by a shorter distance, and tick 4 also sets a value to itself.
 func buildDiverged(dir string, wrong bool) error {
 	s := newSample()
 	ctx := context.Background()

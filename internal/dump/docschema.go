@@ -66,7 +66,7 @@ func typeSchema(t reflect.Type) map[string]any {
 
 // structSchema returns the schema of a struct. A member is optional if its tag has omitempty, or if
 // it belongs to an embedded pointer. Unknown members are valid, because a later version may add
-// some.
+// members.
 func structSchema(t reflect.Type) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {

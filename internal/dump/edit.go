@@ -262,7 +262,7 @@ func (w *sweeper) computeEdits(where []*query.Swept, assignments []*assignment, 
 	return rows, entities, err
 }
 
-// edit computes the rows of entity e after all assignments, and adds the changed ones to d. With
+// edit computes the rows of entity e after all assignments, and adds the changed rows to d. With
 // [ecs.Vacant], it computes the rows of resources. Two assignments to one component yield one row.
 func (d *editResult) edit(e ecs.Entity, assignments []*assignment, rowOf func(*assignment) ([]byte, bool, error), valueOf func(*assignment) (query.Answer, error)) error {
 	if d.edits == nil {

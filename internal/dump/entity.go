@@ -18,8 +18,8 @@ import (
 // entity, the error names the tick that destroyed it.
 
 // entity parses an ENTITY of the command line: 12v3, or only the index 12. An index means the
-// living entity with that index in the state of record seq. entity then prints a note with its
-// generation.
+// living entity with that index in the state of record seq. In this case, entity prints a note with
+// the generation.
 func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 	index, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
@@ -81,8 +81,8 @@ func (s *source) notAlive(p *inspect.EntityState) error {
 	switch {
 	case p.Row < p.Living:
 		now, next = fmt.Sprintf("is alive as %v", last), describe.Command("show", s.path, last.String())
-	// The rows of living entities come first, then those of free indices, then those of retired
-	// ones.
+	// The registry has the living entities first, then the free indices, and then the retired
+	// indices.
 	case p.Row >= p.Free:
 		now = "is retired: its generations are used up"
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/stet-ecs/stet/persist/repair"
 )
 
-// The command info describes a store, even a damaged one. It prints each section that can be read:
+// The command info describes a store, even a damaged store. It prints each section that can be
+// read. The sections are:
 //
 //	info     the files and the journal, from names, headers and the ledger of the journal
 //	world    the state at the point

@@ -180,8 +180,9 @@ func (x *trial) state(seq uint64, args []string) {
 	}
 }
 
-// latest runs a command for the newest state. If damage hides that state, the command must print an
-// older readable one, and say so. at(seq) returns the arguments for the state of record seq.
+// latest runs a command for the newest state. If damage hides the newest state, the command must
+// print an older readable state, and say that the newest state is missing. at(seq) returns the
+// arguments for the state of record seq.
 func (x *trial) latest(args []string, at func(seq uint64) []string) {
 	x.t.Helper()
 	a := x.try(args...)

@@ -13,13 +13,13 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Every command writes a range as A..B. The range has one of three meanings:
+// Every command writes a range as A..B. Each row has commands, and what the range means for them:
 //
 //	log, stats                    records in journal order, on any branch: a span
 //	history, bisect, plot, panel  the path from state A to state B, which must descend from A
 //	diff, export                  the states A and B; export also has the changes of each tick
 //
-// Only a span can have rewound records, and so the same tick twice.
+// Only a span can have rewound records. So only a span can have several records of one tick.
 
 // A span is a range of records, limited by ticks, record numbers or both.
 type span struct {

@@ -103,7 +103,7 @@ func fieldDiffDocs(fields []inspect.FieldDiff) (docs []fieldDiffDoc) {
 	return docs
 }
 
-// differingJSON returns the JSON of two values, or nil for a missing one. If both have the same
+// differingJSON returns the JSON of two values, or nil for a missing value. If both have the same
 // JSON, it returns their exact forms.
 func differingJSON(a, b layout.Value) (before, after any) {
 	if a.Kind() != 0 {

@@ -65,9 +65,9 @@ func (s state) String() string {
 
 // testImage returns the state of a save with three entities:
 //
-//	0v1  unit  bag (Next)
-//	1v1  unit, of 0v1      dead
-//	2v1        bag
+//	0v1   a unit, a bag with Next, and a task
+//	1v1   a unit whose owner is 0v1, and the tag game.Dead
+//	2v1   a bag and a task
 func testImage(t testing.TB) *inspect.Image {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})

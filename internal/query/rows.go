@@ -26,8 +26,8 @@ func (x *Expr) Reads() (components []*inspect.Component) {
 	return components
 }
 
-// Among sets the function that reports whether an entity is alive, for x and its later clones.
-// Without it, the image decides.
+// Among sets the function that reports whether an entity is alive, for x and its later clones. By
+// default, the image decides.
 func (x *Expr) Among(alive func(ecs.Entity) bool) { x.alive = alive }
 
 // Looking sets the functions that look up components of other entities, for x and its clones.

@@ -310,7 +310,7 @@ func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, r *ca
 		return nil
 	}}
 	im := c.image
-	// The step changes the image in place. If it fails, the cursor must have no state.
+	// The step changes the image in place. If the step fails, the cursor must have no state.
 	c.image, c.settled, c.shown, c.seq = nil, nil, nil, e.ID.Seq
 	c.image, err = w.Step(progress.Quiet(ctx), im, c.view.Record(e))
 	return says, r, converted, err
@@ -361,8 +361,8 @@ func (p *Player) wasRemoved(seq uint64) bool {
 	return !ok
 }
 
-// switchPath replaces the path with the path to the given record. The world goes back to the last
-// record that is on both paths. If this is the current record, the world does not change.
+// switchPath replaces the path with the path to the given record. The world goes back to the newest
+// record that is on both paths. A world that is already at this record does not change.
 func (p *Player) switchPath(ctx context.Context, head uint64) error {
 	oldest, ok := p.view.OldestBase(head)
 	if !ok {

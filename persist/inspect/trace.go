@@ -119,8 +119,8 @@ func stretchBases(v *catalog.Catalog, seq uint64) []catalog.SnapshotInfo {
 	return append(bases, converted...)
 }
 
-// wasConverted reports whether a conversion made the state of s. In that case its record, or an
-// older snapshot of the same state, has another schema.
+// wasConverted reports whether a conversion made the state of s. In that case the record of s, or
+// an older snapshot of the same state, has another schema.
 func wasConverted(v *catalog.Catalog, s catalog.SnapshotInfo) bool {
 	if s.Err != nil {
 		return false

@@ -256,8 +256,8 @@ func (r *relation) node(i, depth int, last bool) TreeNode {
 }
 
 // walk appends the entity members[start] and all entities below it to nodes, and marks them as
-// visited in the slice met. If the entity is in a cycle, the walk returns to it. The walk visits
-// every other entity once, since each has one target.
+// visited in the slice met. If the start is in a cycle, the walk returns to the start. The walk
+// visits all other entities once, because each entity has one target.
 func (r *relation) walk(nodes []TreeNode, start int, met []bool) []TreeNode {
 	type open struct {
 		number, node int

@@ -265,7 +265,7 @@ type spanResult struct {
 }
 
 // selectWindow selects the window of a sorted list that contains position offset. Windows are
-// computed in order, because each starts after the last entity of the previous one.
+// computed in order, because each window starts after the last entity of the previous window.
 func (c *selection) selectWindow(offset, limit int) {
 	if c.sort != "" && c.done && !c.has(offset, limit) {
 		c.startWindow(min(offset/windowRows, len(c.ends)))

@@ -110,7 +110,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // servePage serves a file of the page. All files must come from the same version. So a browser
-// revalidates them each time, which is cheap because they are few and small.
+// revalidates each file before each use. This is cheap, because the files are few and small.
 func servePage(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(path.Clean(r.URL.Path), "/")
 	if name == "" {

@@ -173,7 +173,7 @@ func (d *session) describe(seq uint64) pointDoc {
 // journal, which is the newest state unless the store is damaged. branches has the rewound
 // records.
 type line struct {
-	// path is ordered by seq, and so by tick: both increase from a record to the next one.
+	// path is ordered by seq, and so by tick: both increase from a record to the next record.
 	path     []journal.Entry
 	branches []branch
 	// entries is the number of records in the log at the last update. Some records are on a branch
