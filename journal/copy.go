@@ -16,8 +16,8 @@ import (
 // copy looks like a journal that was not closed.
 //
 // Copy may run while another goroutine or process appends. If l has problems, Copy fails with the
-// first one. If a segment is missing, the error wraps fs.ErrNotExist. Copy calls progress, if not
-// nil, with the number of bytes copied since the previous call.
+// first problem. If a segment is missing, the error wraps fs.ErrNotExist. Copy calls progress, if
+// not nil, with the number of bytes copied since the previous call.
 func (l *Log) Copy(ctx context.Context, to disk.FS, last uint64, progress func(n int64)) error {
 	if err := l.Err(); err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 // records to the file, in batches if they arrive fast.
 //
 // A failed Journal stays failed: after the first failed write or fsync, every call returns that
-// error and nothing more is written. The writer never retries an fsync, because after a failed
-// fsync the system may report bytes as durable that are not.
+// error and nothing more is written. The writer never retries an fsync: after a failed fsync, the
+// system may report lost bytes as durable.
 //
 // All methods may be called from several goroutines.
 type Journal struct {
@@ -130,10 +130,10 @@ func (j *Journal) Reserve() bool {
 	return true // If the journal has failed, Append returns the error.
 }
 
-// Append queues one record and returns its ID. Append does not wait for the disk, unless at least
-// QueueSize bytes are queued already; see [Options.RefuseWhenFull]. The journal keeps payload until
-// it is written, and then recycles it. The caller must not use payload again, unless Append
-// returned an error.
+// Append queues one record and returns its ID. Append waits for the disk only if the queue is full;
+// see [Options.QueueSize], [Options.Budget] and [Options.RefuseWhenFull]. The journal keeps payload
+// until it is written, and then recycles it. If Append returns nil as error, the caller must not
+// use payload again.
 //
 // The parent is the seq of an earlier record, or 0. The flags must be within [FlagsUser].
 //

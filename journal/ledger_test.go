@@ -131,7 +131,7 @@ func TestLedger_EveryFlippedBit(t *testing.T) {
 			t.Fatalf("cut to %d bytes: problems %v, %d entries", length, log.Problems, len(log.Entries))
 		}
 	}
-	swapped := files.Clone() // The newest ledger is replaced by a copy of an earlier one.
+	swapped := files.Clone() // The newest ledger is replaced by a copy of an earlier ledger.
 	j := open(t, files, sampleOptions)
 	add(t, j, 0, 9)
 	closeJournal(t, j, 1)

@@ -362,7 +362,8 @@ func (j *Journal) began(h *segmentHeader) {
 
 // Prune removes the oldest segments whose records all have a seq less than the parameter keep. The
 // current segment always stays. Each removal is durable before the next one, so a crash leaves no
-// gap. A failed Prune does not fail the journal, unless an fsync of the ledger failed.
+// gap. If an fsync of the ledger fails, the journal fails. After any other error of Prune, the
+// journal continues.
 func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 	j.pruning.Lock()
 	defer j.pruning.Unlock()

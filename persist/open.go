@@ -159,8 +159,10 @@ func listed(names []string) string {
 //
 // Recovery can take long. If ctx ends, Open returns the error of ctx. See [WithProgress].
 //
-// Open truncates and deletes nothing, except on a full disk: there it removes what [Options.Retain]
-// allows before it returns. So a store that filled its own disk can be opened with another Retain.
+// Open truncates no file. It removes incomplete files of processes that have ended. It also
+// removes what [Options.Retain] allows in two cases: the disk is full, or many openings without a
+// Commit left small journal segments. So a store that filled its own disk can be opened with
+// another Retain.
 //
 // If Open fails, w is unchanged. Errors:
 //
@@ -318,9 +320,9 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	return err
 }
 
-// firstSnapshot takes the first snapshot of a new store, or the first one after a conversion. It
-// opens the journal when the snapshot file is complete, and then gives that file its final name. If
-// ctx has ended by then, neither journal nor snapshot is created.
+// firstSnapshot takes the first snapshot of a new store, or the first snapshot after a conversion.
+// It opens the journal when the snapshot file is complete, and then gives that file its final name.
+// If ctx has ended by then, neither journal nor snapshot is created.
 func (s *Store) firstSnapshot(ctx context.Context, log *journal.Log) (SnapshotResult, error) {
 	return s.snapshot(context.WithoutCancel(ctx), slotName{}, func(context.Context) error {
 		if err := ctx.Err(); err != nil {

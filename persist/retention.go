@@ -521,8 +521,8 @@ func (p *pruning) prune(files disk.FS, j *journal.Journal, l *catalog.Lock) (rem
 }
 
 // mayPrune reports whether data may be removed now. A damaged store is not pruned, so that the
-// damage does not grow. A store at an older state is not pruned either until a tick continues that
-// state, because a recovery still returns the newest state.
+// damage does not grow. After a store went to an older state, it is not pruned until a tick
+// continues that state. Until then, a recovery returns the newest state.
 func (s *Store) mayPrune() bool {
 	return s.block == blockNone && (!s.older || s.first > 0 && s.journal.Next() > s.first)
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // simOwners are several processes that use one store on a simulated disk. Each process takes the
-// store from the previous one, which continues as if it still had the store.
+// store from the previous process. The previous process continues as if it still had the store.
 //
 // Every state that was reported as durable must be an ancestor of the state that the next process
 // recovers. The same is true for a recovery after any crash.

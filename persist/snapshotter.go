@@ -182,11 +182,12 @@ func (s *Store) Snapshot(ctx context.Context) (SnapshotResult, error) {
 	return s.snapshotNow(ctx, slotName{})
 }
 
-// BeginSnapshot begins a snapshot of the last commit, and does not wait. The commits that follow
-// copy the snapshot at [Options.SnapshotPace], and a goroutine writes it, as for snapshots that
-// [Options.SnapshotBytes] begins. [Options.OnSnapshot] and [Store.Metrics] report the result.
-// [SnapshotResult.Files] then lists the files to copy, for example to an object store. If another
-// snapshot is under way, BeginSnapshot begins none and returns false. See also [Store.BeginSlot].
+// BeginSnapshot begins a snapshot of the last commit, and does not wait. Later commits copy the
+// snapshot at [Options.SnapshotPace], and a goroutine writes it. Snapshots that
+// [Options.SnapshotBytes] begins are made in the same way. [Options.OnSnapshot] and [Store.Metrics]
+// report the result. [SnapshotResult.Files] then lists the files to copy, for example to an object
+// store. If another snapshot is under way, BeginSnapshot only returns false. See also
+// [Store.BeginSlot].
 //
 // It returns [ErrUncommitted] if the world was changed since the commit. Cost: O(storages).
 func (s *Store) BeginSnapshot() (begun bool, err error) {

@@ -74,11 +74,12 @@ type Options struct {
 	// SnapshotBytes is how far the journal may grow before Commit begins a snapshot.
 	//
 	// The default is twice the size of the last full snapshot, and at least 16 MiB. It is at most a
-	// 16th of [Retention.Bytes], or one full snapshot if that is more. The journal that a recovery
-	// replays is then at most about twice as large as the world, or takes some hundredths of a
-	// second.
+	// 16th of [Retention.Bytes], or one full snapshot if that is more. So the journal that a
+	// recovery replays is at most about twice as large as the world. If the world is small, the
+	// replay takes some hundredths of a second.
 	//
-	// Negative: Commit begins no snapshots, and nothing is removed until the program takes one.
+	// Negative: Commit begins no snapshots, and nothing is removed until the program takes a
+	// snapshot.
 	SnapshotBytes int64
 
 	// OnDurable is called when a tick has become durable, in the order of commits. The journal's

@@ -391,7 +391,7 @@ type tickSearch struct {
 	after  *uint64 // The nearest tick after the wanted tick, or nil.
 }
 
-// see reports whether the tick of a state is the wanted one.
+// see reports whether the tick of a state is the wanted tick.
 func (s *tickSearch) see(tick uint64) bool {
 	switch {
 	case tick < s.tick && (s.before == nil || tick > *s.before):

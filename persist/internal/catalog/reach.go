@@ -136,7 +136,7 @@ func (c *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Imag
 			return nil, f, errors.Join(append(f.Skipped, err)...)
 		}
 		if ctx.Err() != nil || refused(err) {
-			return nil, f, err // The snapshot is not damaged, so no older one is tried.
+			return nil, f, err // The snapshot is intact, so older snapshots are not tried.
 		}
 		f.Skipped = append(f.Skipped, err)
 	}
@@ -191,9 +191,9 @@ func (c *Catalog) Unreachable(seq uint64) error {
 	return errors.Join(fmt.Errorf("%w: no snapshot leads to record %d", format.ErrNotFound, seq), err)
 }
 
-// StatesTo returns the IDs of the states on the path to record seq that have a snapshot, as far
-// back as the path is known. The ID of a state with an unreadable record comes from the next tick,
-// the next segment's header, or the snapshot.
+// StatesTo returns IDs of states on the path to record seq, as far back as the path is known. The
+// result has the states with a snapshot. The ID of a state with an unreadable record comes from the
+// next tick, the next segment's header, or the snapshot.
 func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 	onPath, stored := map[journal.ID]bool{}, map[uint64]bool{}
 	for _, s := range c.Snapshots {

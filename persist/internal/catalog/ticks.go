@@ -230,7 +230,7 @@ const (
 // first error of f, and when ctx ends.
 //
 // The goroutines read a few parts per processor in advance. A record larger than a part is read
-// only when f needs it, so at most one of them is in memory.
+// only when f needs it. So at most one record of this size is in memory.
 func (c *Catalog) Records(ctx context.Context, path []journal.Entry, f func(ctx context.Context, r *Record) error) error {
 	p, quiet := progress.Start(ctx, progress.PhaseReplay, int64(len(path))), progress.Quiet(ctx)
 	parts := partsOf(path)

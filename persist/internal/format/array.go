@@ -97,7 +97,7 @@ func EntityAt(content []byte, i int) ecs.Entity {
 }
 
 // SparseOf returns the sparse array for entities in dense order. The array has the row of each
-// index, or NoRow for an index without one. Vacant rows belong to no index.
+// index, or NoRow for an index without a row. Vacant rows belong to no index.
 func SparseOf(entities []ecs.Entity, indices int) []uint32 {
 	sparse := make([]uint32, indices)
 	for i := range sparse {

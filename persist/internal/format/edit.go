@@ -170,7 +170,7 @@ func differs(a, b []byte, at int) int {
 	return at
 }
 
-// spanEnd returns the end of a span and the start of the next one. at: the start of the span. Two
+// spanEnd returns the end of a span and the start of the next span. at: the start of the span. Two
 // differing bytes in a word have at most six equal bytes between them. So a span never ends between
 // two differing bytes of a word.
 func spanEnd(a, b []byte, at int) (end, next int) {

@@ -238,7 +238,7 @@ func (d *decoder) bool() bool {
 	}
 }
 
-// isNil reads a nil if the next value is one.
+// isNil reports whether the next value is nil. If so, it reads the value.
 func (d *decoder) isNil() bool {
 	if len(d.src) > 0 && d.src[0] == 0xc0 {
 		d.src = d.src[1:]

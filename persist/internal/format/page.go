@@ -12,7 +12,7 @@ import (
 )
 
 // Columns of a snapshot file. Each component has four columns: its sparse, dense and data arrays,
-// and a reserved one.
+// and a reserved column.
 const (
 	ManifestColumn = 0
 	RegistryColumn = 1
@@ -135,8 +135,8 @@ func (r PageRef) Of(k pagefile.Key) pagefile.Key {
 // Data pages do not.
 func Repeatable(kind, size int) bool { return kind != DataArray && size >= minRepeated }
 
-// MayRepeat reports whether a page of the first column may repeat a page of the second one. The
-// second column must be an earlier one with the same kind of array.
+// MayRepeat reports whether a page of the first column may repeat a page of the second column. The
+// second column must be an earlier column with the same kind of array.
 func MayRepeat(column, other uint32) bool {
 	if column < FirstColumn || other >= column {
 		return false

@@ -227,7 +227,7 @@ func (c *Entry) Gap() []byte {
 	return c.Default
 }
 
-// Differs returns nil if s and t are equal, or if one of them only has additional components.
+// Differs returns nil if s and t are equal, or if only one of them has additional components.
 // Otherwise the store was converted between the two, and the error names the first difference.
 func (s *Schema) Differs(t *Schema) error {
 	for n := range min(len(s.Components), len(t.Components)) {

@@ -77,7 +77,7 @@ func CheckTime(t time.Time) error {
 }
 
 // End writes the operations, and the notes of a noted tick. The payload is valid until the next
-// Begin. It is in the buffer passed to Begin, or in a new buffer if that one was too small.
+// Begin. It is in the buffer passed to Begin, or in a new buffer if that buffer was too small.
 func (t *TickEncoder) End(n *Notes) []byte {
 	if t.form > tickFormat {
 		t.array(3)
@@ -267,7 +267,7 @@ type rangeCutter struct {
 	piece  [1]raw.Range
 }
 
-// next returns the next piece of at most this many rows: several ranges, or a part of one. It
+// next returns the next piece of at most this many rows: several ranges, or a part of a range. It
 // returns nil at the end. The piece is valid until the next call.
 func (c *rangeCutter) next(rows int) []raw.Range {
 	if len(c.ranges) == 0 {
@@ -444,7 +444,7 @@ func overlap(a, b []raw.Range) bool {
 }
 
 // ranges reads ascending, disjoint, non-empty ranges of rows below n. Each range is stored relative
-// to the end of the previous one, so ranges cannot overlap, but may be adjacent.
+// to the end of the previous range. So ranges may be adjacent, but cannot overlap.
 func (d *decoder) ranges(n int) (ranges []raw.Range) {
 	v := varints{src: d.bin()}
 	ranges = make([]raw.Range, 0, v.count()/2)

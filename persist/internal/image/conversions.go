@@ -15,7 +15,7 @@ import (
 // A program can continue a store if each storage fits. The registered and the stored storages are
 // compared:
 //
-//	stored and registered      converted, unless the program's type is the older one
+//	stored and registered      converted, unless the program's type is older
 //	only stored                values would be lost
 //	only registered            new, unless a stored component had this name before (outgrown)
 

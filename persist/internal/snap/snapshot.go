@@ -18,7 +18,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
-// A snapshot of a store takes three steps. Only the first one delays the program:
+// A snapshot of a store takes three steps. Only the first step delays the program:
 //
 //	NewSnapshot, Advance   world's goroutine   copies the groups of rows that Dirty names
 //	Assemble               another goroutine   sums groups, splits them into pages, looks pages up
@@ -141,9 +141,9 @@ func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, k
 func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage, base *SnapshotBase, all bool) {
 	entry := &sn.Manifest.Schema.Components[n]
 	c := &rowCopy{number: n, storage: st, width: st.Layout().Width(), summed: st.Rewinds() && entry.Rewinds}
-	// fixed reports whether the state in the parameter from, which is that of a tick, covers this
-	// storage. Resources and storages that do not rewind can change without a tick. So they are
-	// copied completely and immediately, whatever Dirty contains.
+	// fixed says whether the parameter from, a state of a tick, has this storage. Resources and
+	// storages that do not rewind can change without a tick. So they are copied completely and
+	// immediately, whatever Dirty contains.
 	fixed := !st.IsResource() && st.Rewinds()
 	if fixed {
 		c.size.Rows = from.Len(st)
