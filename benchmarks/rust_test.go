@@ -2,7 +2,8 @@ package benchmarks
 
 import "testing"
 
-// The definitions of github.com/rust-gamedev/ecs_bench_suite, except the one that serializes.
+// The definitions of github.com/rust-gamedev/ecs_bench_suite, except the definition that
+// serializes.
 var rustSuite = []definition{
 	{name: "simple_insert", forms: []form{{"each", simpleInsert}}, sizes: []int{bodies}},
 	{name: "simple_iter", forms: simpleIter, sizes: []int{bodies}},

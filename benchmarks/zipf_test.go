@@ -11,7 +11,7 @@ import (
 // 1.
 //
 // The formulas are those of Gray and others, "Quickly generating billion-record synthetic
-// databases" (SIGMOD 1994). They are exact for ranks 0 and 1, and approximate for the others.
+// databases" (SIGMOD 1994). They are exact for ranks 0 and 1, and approximate for other ranks.
 type zipf struct {
 	rng *rand.Rand
 	n   float64

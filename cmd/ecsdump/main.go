@@ -1,6 +1,5 @@
-// Ecsdump prints the contents of a store or a save. It needs no application types. It changes
-// nothing, repairs nothing and takes no lock, so it can read a directory that a running program has
-// open.
+// Ecsdump prints the contents of a store or a save. It needs no application types. It only reads,
+// without a lock, so it can read a directory that a running program has open.
 //
 //	ecsdump COMMAND STORE
 //

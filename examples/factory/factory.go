@@ -26,7 +26,7 @@ func (i Item) String() string {
 }
 
 // A recipe has the input of a machine and the number of products per run. Machines without input
-// are miners, and the others are assemblers.
+// are miners. All other machines are assemblers.
 type recipe struct {
 	needs [items]int32
 	yield int32

@@ -17,11 +17,11 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// ports are systems and processors on which the code must compile, in addition to those that run
-// the tests. `make ports` compiles for all ports. This test only checks the types of the code and
-// of its tests, and so takes seconds instead of minutes. It finds constants that overflow an int,
-// for example on linux/386. It also finds calls that a system lacks, for example windows/amd64. The
-// other ports are checked only with STET_DEEP, as in CI.
+// ports are systems and processors on which the code must compile, in addition to the systems that
+// run the tests. `make ports` compiles for all ports. This test only checks the types of the code
+// and of its tests, and so takes seconds instead of minutes. It finds constants that overflow an
+// int, for example on linux/386. It also finds calls that a system lacks, for example
+// windows/amd64. The other ports are checked only with STET_DEEP, as in CI.
 var ports = []string{"linux/386", "windows/amd64", "wasip1/wasm", "linux/arm", "darwin/arm64", "freebsd/amd64", "js/wasm"}
 
 func TestPorts_TypeCheck(t *testing.T) {

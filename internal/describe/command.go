@@ -15,7 +15,7 @@ func Command(name string, args ...string) string {
 	return line
 }
 
-// RecoverCommand returns the recover command that restores as much of path as possible, or "" if
+// RecoverCommand returns the recover command for the store or save at path. It returns "" if
 // nothing can be restored. r and err are the result of a recovery without writing.
 func RecoverCommand(path string, r *repair.RecoverReport, err error) string {
 	switch {

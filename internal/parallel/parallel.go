@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// Do calls f for 0 to n-1 in parallel until a call returns an error or ctx ends. Of several errors,
-// it returns that of the lowest number, so the result is the same on every machine.
+// Do calls f for 0 to n-1 in parallel until a call returns an error or ctx ends. If several calls
+// fail, it returns the error of the lowest number. So the result is the same on every machine.
 func Do(ctx context.Context, n int, f func(i int) error) error {
 	var (
 		group sync.WaitGroup

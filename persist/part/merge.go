@@ -83,8 +83,8 @@ type MergeOptions struct {
 
 // A Merged describes the result of a merge.
 type Merged struct {
-	// Entities are the new entities, in the order of [Part.Entities]. The entities of the second
-	// copy follow those of the first, and so on.
+	// Entities are the new entities, in the order of [Part.Entities]. All entities of the first
+	// copy come first, then all entities of the second copy, and so on.
 	Entities []ecs.Entity
 
 	// Cleared are the references out of the part that became [ecs.None].

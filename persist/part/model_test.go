@@ -179,8 +179,8 @@ func distinct(list []ecs.Entity) (once []ecs.Entity) {
 }
 
 // A merge of any part of any world, sent in any way, gives the same as a plain model. The copies
-// have the components of the originals. References inside the part name the copies, and the program
-// handles the others. Existing entities are unchanged.
+// have the components of the originals. References inside the part become references to the copies.
+// The program handles all other references. Existing entities are unchanged.
 func TestMerge_SameAsModel(t *testing.T) {
 	for seed := range uint64(deep.Or(150, 2000)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

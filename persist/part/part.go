@@ -62,9 +62,9 @@ type Options struct {
 	Name func(ecs.Entity) string
 }
 
-// Of copies entities of w into a part, in the given order: their components except NoPersist ones,
-// and their references to other entities. w does not change, and the part shares nothing with it.
-// An entity that is listed twice occurs once.
+// Of copies entities of w into a part, in the given order. It copies the components of these
+// entities, except NoPersist components, and their references to other entities. w does not change,
+// and the part shares no memory with w. An entity that is listed twice occurs once.
 //
 // Of costs O(entities taken) and O(components that w has registered), independent of the size of w.
 //

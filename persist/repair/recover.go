@@ -519,7 +519,7 @@ func (s *salvage) reportResult(r *rewrite, base catalog.SnapshotInfo) {
 }
 
 // partial writes a partial state that is newer than im, the newest complete state or nil. If the
-// last argument is false, partial writes nothing, and only reports that such a state exists.
+// last argument is false, partial only reports that such a state exists.
 func (s *salvage) partial(ctx context.Context, im *image.Image, out string, wanted bool) (done bool, err error) {
 	for _, sn := range slices.Backward(s.ours) {
 		if sn.ID.Seq > s.wanted || im != nil && sn.ID.Seq <= im.ID.Seq {

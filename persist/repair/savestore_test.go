@@ -56,8 +56,8 @@ func requireStore(t testing.TB, dir string, n int) {
 	require.Equal(t, n, w.Len())
 }
 
-// If two writers create the same store, the first to finish wins, and the other one returns
-// fs.ErrExist.
+// If two writers create the same store, the writer that finishes first succeeds. The other writer
+// returns fs.ErrExist.
 func TestSaveStore_ConcurrentWriters(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "store")

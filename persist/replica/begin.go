@@ -12,7 +12,7 @@ import (
 )
 
 // begin brings the files of this machine to the end of the log. The file named state names the last
-// entry that the store includes. begin continues with the entry after that, except in these cases:
+// entry that the store includes. begin continues with the next entry, except in these cases:
 //
 //   - There is neither a store nor a state: Read the log from the beginning.
 //   - There is a store without a state: In a new log, a later claim sends the store. In a log that
@@ -115,8 +115,8 @@ func (f *Follower) hasStore() (bool, error) {
 	return false, nil
 }
 
-// resumeState continues from the file state s. If entries after that state were trimmed from the
-// log, it resumes nothing, and all entries are read again.
+// resumeState continues from the file state s. If entries after this state were trimmed from the
+// log, the caller reads all entries again.
 func (f *Follower) resumeState(ctx context.Context, s *state, first Position) error {
 	f.term, f.info, f.owned, f.origin, f.logged = s.Term, s.Info, s.Owner, s.First, s.Logged
 	if s.Files == nil || first > s.At.Position+1 {

@@ -63,8 +63,8 @@ func (o *Owner) Counts(log *Memory) (Position, bool) {
 	return at.Position, e.Position == at.Position && h.id == at.ID && slices.Contains(Chain(log), at.Position)
 }
 
-// Patient returns options with which a follower accepts after the duration d that entries are lost.
-// Unless Heartbeat is set, it turns heartbeats off.
+// Patient returns options for a follower that waits for the duration d before it accepts that
+// entries are lost. Unless Heartbeat is set, it turns heartbeats off.
 func (o Options) Patient(d time.Duration) Options {
 	o.patience = d
 	if o.Heartbeat == 0 {

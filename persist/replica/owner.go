@@ -75,8 +75,9 @@ func (f *Follower) Claim(ctx context.Context) (*Owner, error) {
 	return o, nil
 }
 
-// claim implements Claim. The goroutine that follows must be stopped. A refused claim changes
-// nothing. After the append, this machine is the owner, even if a later step fails.
+// claim implements Claim. The goroutine that follows must be stopped. If the claim is refused, this
+// machine remains a follower. After the append, this machine is the owner, even if a later step
+// fails.
 func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	switch {
 	case f.err != nil:
@@ -151,8 +152,8 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	return o, nil
 }
 
-// nextTerm returns a term above those of all earlier claims. If this machine's store is not in the
-// log yet, the epochs of the term are also above those in the journal.
+// nextTerm returns a term above the terms of all earlier claims. If this machine's store is not in
+// the log yet, the epochs of the term are also above the epochs in the journal.
 func (f *Follower) nextTerm(ctx context.Context) (uint64, error) {
 	term := f.term + 1
 	if f.tree != nil {

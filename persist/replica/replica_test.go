@@ -459,7 +459,7 @@ func TestFollow_InvalidEntry(t *testing.T) {
 }
 
 // The terms of a new log are above all epochs in the journal of an existing store. So the epochs of
-// new ticks differ from those of all earlier owners.
+// new ticks differ from the epochs of all earlier owners.
 func TestClaim_FirstTermAboveEpochs(t *testing.T) {
 	mem := disktest.New()
 	require.NoError(t, mem.Mkdir("store"))
@@ -476,7 +476,7 @@ func TestClaim_FirstTermAboveEpochs(t *testing.T) {
 }
 
 // A follower does not wait for entries of an empty log. A machine that has all entries can claim
-// the log, and then sends its store to the others.
+// the log, and then sends its store to the other machines.
 func TestFollow_EmptiedLog(t *testing.T) {
 	// Whether one of the machines has all entries.
 	for _, everybody := range []bool{true, false} {

@@ -333,7 +333,7 @@ func (s *sender) countOp(o *op) {
 	}
 }
 
-// fail records the error after which nothing can be sent, unless an earlier one is recorded. It
+// fail records the error after which nothing can be sent, unless an earlier error is recorded. It
 // returns the recorded error.
 func (s *sender) fail(err error) error {
 	s.mu.Lock()

@@ -105,8 +105,8 @@ func filesCome(t *testing.T) (order []string) {
 	return order
 }
 
-// A hooked is a log that calls a function in an append, and records the positions from which it is
-// read.
+// A hooked log calls a function in an append. It also records the positions after which Entries
+// begins.
 type hooked struct {
 	replica.Memory
 	mu    sync.Mutex

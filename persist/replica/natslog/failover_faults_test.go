@@ -270,8 +270,8 @@ func (n *node) store() string { return filepath.Join(n.dir, "store") }
 func (n *node) copy() string  { return filepath.Join(n.dir, "copy") }
 
 // settle acts like the operator of a log that lost entries. If all machines report the loss, it
-// orders one of them to continue with the shorter log, and then the others. It returns the number
-// of confirmed ticks that were lost.
+// orders one machine to continue with the shorter log, and then the other machines. It returns the
+// number of confirmed ticks that were lost.
 func (s *scene) settle() (forgotten int) {
 	begun := time.Now()
 	out := func(n *node) bool { return s.judge.reported(n.name) && !s.judge.follows(n.name) }

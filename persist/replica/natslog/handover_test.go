@@ -86,7 +86,7 @@ func (p *post) move(b *testing.B, i int) {
 }
 
 // BenchmarkBudgetHandover measures how long a world has no tick during a handover to a warm
-// standby. The world has 100,000 rows, of which 1,000 are written in each of 60 ticks a second. The
+// standby. The world has 100,000 rows and makes 60 ticks a second. Each tick writes 1,000 rows. The
 // measured time is from the last Commit of the old owner to the first confirmed tick of the new
 // owner. The new owner claims when the old owner offers the world.
 func BenchmarkBudgetHandover(b *testing.B) {

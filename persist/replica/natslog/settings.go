@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist/replica"
 )
 
-// ErrSettings reports settings of a stream or a server with which acknowledged entries may be lost.
-// Its text lists all wrong settings, and how to correct them.
+// ErrSettings reports that a stream or a server may lose acknowledged entries because of its
+// settings. Its text lists all wrong settings, and how to correct them.
 var ErrSettings = errors.New("natslog: the engine may lose acknowledged entries with its settings")
 
 // Options are requirements on a stream. The zero Options are useful.
@@ -40,9 +40,10 @@ const version = "2.15.0"
 // follower uses one consumer. The default of the servers is 1,000.
 const consumers = 100_000
 
-// Create creates a stream for worlds, with the subjects NAME.>. It does nothing if the stream
-// exists with settings that [Open] accepts. It returns [jetstream.ErrStreamNameAlreadyInUse] if the
-// stream exists with other settings. It also returns errors of the servers.
+// Create creates a stream for worlds, with the subjects NAME.>. If the stream exists with settings
+// that [Open] accepts, Create keeps it and returns nil. It returns
+// [jetstream.ErrStreamNameAlreadyInUse] if the stream exists with other settings. It also returns
+// errors of the servers.
 func Create(ctx context.Context, js jetstream.JetStream, stream string, o Options) error {
 	e := engineOf(js, stream)
 	limit := consumers

@@ -158,7 +158,7 @@ func checkRun(t *testing.T, file []byte, newest int64) {
 	}
 }
 
-// A page that may store nothing says so, and does not begin a game that would be lost.
+// If the browser refuses to store files, the page says so, and begins no game.
 func TestTime_StorageRefused(t *testing.T) {
 	url := serve(t)
 	p := play(t, "about:blank", 400, 800)

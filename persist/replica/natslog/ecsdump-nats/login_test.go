@@ -38,8 +38,8 @@ type issuer struct {
 	key  *ecdsa.PrivateKey
 }
 
-// issue writes a certificate and its key to two files. The first certificate is that of the issuer
-// itself.
+// issue writes a certificate and its key to two files. The first call writes the issuer's own
+// certificate.
 func (i *issuer) issue(name string) (cert, key string) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(i.t, err)

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// The ports are below the ranges from which Linux, macOS and Windows choose the ports of outgoing
-// connections. Otherwise such a connection could use a port before its server starts.
+// Linux, macOS and Windows choose higher ports for outgoing connections. Otherwise, an outgoing
+// connection could use a port before its server starts.
 const (
 	first = 20_000
 	count = 12_000
