@@ -236,7 +236,8 @@ func BenchmarkBudgetDelta(b *testing.B) {
 	}
 }
 
-// delta returns two sides that find the changes of n values, of which one in part was written.
+// delta returns two sides that find the changes of n values. The fraction 1/part of the values was
+// written.
 func delta(n, part int, moved bool) (ours, limit side) {
 	w := ecs.NewWorld(ecs.Options{History: 1})
 	s := ecs.MustRegister[position](w)

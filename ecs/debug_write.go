@@ -17,7 +17,7 @@ import (
 // A refusal is the reason why a write is an error, and how to correct the program.
 type refusal struct{ reason, repair string }
 
-// refuses returns a refusal if the program may not write w now, or nil.
+// refuses returns a refusal if the program must not write w now, or nil.
 func (w *World) refuses() *refusal {
 	switch {
 	case w.parallel:
@@ -34,7 +34,7 @@ func (r *refusal) panic(write string) {
 	panic(fmt.Sprintf("ecs: %s (by %s); %s", r.reason, write, r.repair))
 }
 
-// mustBeWritable panics if the program may not write w now. op is the method that writes.
+// mustBeWritable panics if the program must not write w now. op is the method that writes.
 func (w *World) mustBeWritable(op string) {
 	r := w.refuses()
 	if r == nil {
@@ -45,7 +45,7 @@ func (w *World) mustBeWritable(op string) {
 	}
 }
 
-// mustBeReadable panics if the program may not read s now. op is the method that reads.
+// mustBeReadable panics if the program must not read s now. op is the method that reads.
 func (s *set) mustBeReadable(op string) {
 	if s.w.guards.stepped == nil {
 		return
@@ -71,7 +71,7 @@ func (w *World) mustBeAlone(op string) {
 	}
 }
 
-// mustBeReadable panics if the program may not run a query with the given uses now.
+// mustBeReadable panics if the program must not run a query with the given uses now.
 func (w *World) mustBeReadable(uses []raw.Use) {
 	for _, u := range uses {
 		if u.Storage == nil {
@@ -83,7 +83,7 @@ func (w *World) mustBeReadable(uses []raw.Use) {
 	}
 }
 
-// mustBeReadable panics if the program may not read r now.
+// mustBeReadable panics if the program must not read r now.
 func (r *Resource[T]) mustBeReadable(op string) {
 	if r.w.guards.stepped == nil {
 		return
@@ -121,7 +121,7 @@ func (w *World) refusesUse(name string, values, members raw.Mode, what, add stri
 		"add " + add + " to the access in Schedule.Add"}
 }
 
-// mustBeWritable panics if the program may not write s now. op is the method that writes. e is the
+// mustBeWritable panics if the program must not write s now. op is the method that writes. e is the
 // entity, or 0 for many entities.
 func (s *set) mustBeWritable(op string, e Entity) {
 	r := s.w.refuses()
@@ -138,7 +138,7 @@ func (s *set) mustBeWritable(op string, e Entity) {
 	r.panic(op)
 }
 
-// mustBeWritable panics if the program may not write r now.
+// mustBeWritable panics if the program must not write r now.
 func (r *Resource[T]) mustBeWritable() {
 	refused := r.w.refuses()
 	if refused == nil && r.w.guards.stepped != nil {

@@ -13,7 +13,7 @@ func TestQuery_FirstLoopAllocations(t *testing.T) {
 	const chunks, known = 3, 7
 	for _, test := range []struct {
 		name     string
-		every    int // Entities with a multiple of this number have both components.
+		every    int // An entity has both components if its number is a multiple of every.
 		perChunk float64
 	}{{"few", 20, 1}, {"half", 2, 2}} {
 		w, a, b, entities := members(chunks*chunkRows, Options{})

@@ -244,7 +244,7 @@ func (w *World) destroyEach() bool {
 // destroyReleased is Destroy for an entity to which the relation policies were already applied.
 func (w *World) destroyReleased(e Entity) {
 	w.released = true
-	// Destroy may not have reset the flag.
+	// Destroy may have left the flag set.
 	defer func() { w.released = false }()
 	w.Destroy(e)
 }

@@ -59,7 +59,7 @@ type Index[T any, K comparable] struct {
 	changed []uint32 // Buffer for the rows whose entity or key has changed.
 	partial bool     // The last update is running or has panicked.
 	closed  bool
-	dynamic bool // K contains an interface, so a key may not be comparable.
+	dynamic bool // K contains an interface, so a comparison of keys can panic.
 }
 
 // pending records which rows an index has not read yet. It has no type parameters, so that the
@@ -149,7 +149,8 @@ func newIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	return x
 }
 
-// holdsInterface reports whether t contains an interface, so that its values may not be comparable.
+// holdsInterface reports whether t contains an interface. A comparison of its values can then
+// panic.
 func holdsInterface(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Interface:

@@ -274,7 +274,7 @@ type tree interface {
 	summary(level, k int) uint64
 }
 
-// And returns the intersection of b and the others. Iteration skips regions in which one of the
+// And returns the intersection of b and all given sets. Iteration skips regions in which one of the
 // sets is empty.
 func (b Bits) And(others ...Bits) Bits {
 	a := new(andBits)
@@ -288,10 +288,10 @@ func (b Bits) And(others ...Bits) Bits {
 	return Bits{a}
 }
 
-// Or returns the union of b and the others.
+// Or returns the union of b and all given sets.
 func (b Bits) Or(others ...Bits) Bits { return Bits{&orBits{b.with(others)}} }
 
-// AndNot returns the indices in b that are in none of the others.
+// AndNot returns the indices of b without the indices of the given sets.
 func (b Bits) AndNot(others ...Bits) Bits { return Bits{&notBits{b.tree, b.with(others)[1:]}} }
 
 func (b Bits) with(others []Bits) []tree {
@@ -351,9 +351,9 @@ func scan(set tree, b int) (block int, word uint64) {
 	return -1, 0
 }
 
-// search returns the first block from b on whose word may not be 0, or -1. It goes up in the tree
-// until a summary has a later bit, and then down along the first set bits. If it reaches an empty
-// word, it goes up again.
+// search returns the first block from b on whose word can differ from 0, or -1. It goes up in the
+// tree until a summary has a later bit, and then down along the first set bits. If it reaches an
+// empty word, it goes up again.
 func search(t tree, b int) int {
 	if b >= maskBlocks {
 		return -1

@@ -55,7 +55,7 @@ func (k *walker) nextByIndex() (Entity, bool) {
 	return next, next != 0
 }
 
-// visited records that e is visited. It runs before the world changes.
+// visited marks e as visited. It runs before the world changes.
 func (k *walker) visited(e Entity) {
 	k.index, k.passed[e] = int(e.Index())+1, true
 	if list := k.drives.any().Entities(); k.row < len(list) && list[k.row] == e {

@@ -177,7 +177,7 @@ func TestRequiredBy_RandomChanges(t *testing.T) {
 	}
 }
 
-// copied records that twin was created as a copy of e.
+// copied gives twin, a new copy of e, the components of e.
 func (n *requiredOracle) copied(e, twin Entity) {
 	n.alive = append(n.alive, twin)
 	if v, ok := n.plains[e]; ok {

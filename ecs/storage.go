@@ -538,7 +538,7 @@ type predicate interface {
 	// keeps reports whether the predicate keeps e. e must be in all storages of the query.
 	keeps(e Entity) bool
 
-	// kept returns all entities that the predicate keeps. Some of them may not match the query.
+	// kept returns all entities that the predicate keeps. The query may reject some of them.
 	kept() []Entity
 
 	// uses returns what begin(), keeps() and kept() read and write.

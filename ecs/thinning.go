@@ -23,7 +23,7 @@ type thinning struct {
 
 func levelOf(tick uint64) int { return min(63, bits.TrailingZeros64(tick)) }
 
-// consider records that the history may drop the given tick.
+// consider adds the given tick to the ticks that the history may drop.
 func (t *thinning) consider(tick uint64) {
 	from := &t.from[levelOf(tick)]
 	*from, t.oldest = min(*from, tick), min(t.oldest, tick)

@@ -10,7 +10,7 @@ import (
 // prints as nil.
 //
 // Methods that do not apply to a Value's kind return zero. So Key of a struct returns the zero
-// Value. Index, Key and Name panic for other kinds if i is not below Len.
+// Value. For the kinds to which they apply, Index, Key and Name panic if i is Len or more.
 type Value struct {
 	typ *Type
 	// Set for nil: bytes, a slice, a map or a pointer.
@@ -87,7 +87,7 @@ func (v Value) Len() int {
 
 // Index returns field or element i, the value of map entry i, or the target of a pointer. It
 // returns the zero Value if v is a scalar, a string or bytes. It panics if v can hold values and i
-// is not below Len.
+// is Len or more.
 func (v Value) Index(i int) Value {
 	switch v.Kind() {
 	case Map:
@@ -99,7 +99,7 @@ func (v Value) Index(i int) Value {
 }
 
 // Key returns the key of map entry i, in stored order. It returns the zero Value if v is not a map.
-// It panics if v is a map and i is not below Len.
+// It panics if v is a map and i is Len or more.
 func (v Value) Key(i int) Value {
 	if v.Kind() != Map {
 		return Value{}
@@ -120,7 +120,7 @@ func (v Value) Field(name string) (Value, bool) {
 }
 
 // Name returns the name of field i. It returns "" if v is not a struct. It panics if v is a struct
-// and i is not below Len.
+// and i is Len or more.
 func (v Value) Name(i int) string {
 	if v.Kind() != Struct {
 		return ""

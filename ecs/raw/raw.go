@@ -163,8 +163,8 @@ type World interface {
 	// not registered, and registered components that were not stored.
 	Converted() []Conversion
 
-	// Conversions returns the result that Converted would have after a Load of a state with these
-	// storages. It needs no rows.
+	// Conversions returns the result that Converted would have after a Load of a state with the
+	// given storages. It needs no rows.
 	//
 	// The error is that of Load. It lists at most 20 fields that cannot be converted or would be
 	// lost, and the number of the rest. It wraps:

@@ -6,8 +6,8 @@
 //	Advance    reruns ticks where needed, then runs the next one
 //	Report     fills the message for another peer
 //
-// The program transports the messages. Each message repeats everything that the receiver may not
-// have received yet. So lost, repeated and late messages do no harm.
+// The program transports the messages. Each message repeats everything that the receiver has not
+// confirmed yet. So lost, repeated and late messages do no harm.
 //
 // The systems must compute the same results on all machines. Some machines fuse x + v*dt into one
 // operation with another result, so write x + float64(v*dt). See docs/MACHINES.md.

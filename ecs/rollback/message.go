@@ -15,7 +15,7 @@ type Message[In comparable] struct {
 	Ahead int
 	// For each player, the last tick whose input the sender has.
 	Has []uint64
-	// The inputs that the receiver may not have received yet.
+	// The inputs that the receiver has not confirmed yet.
 	Runs []Run[In]
 	// The confirmed tick that Digest belongs to, or 0 if there is no digest.
 	Checked uint64

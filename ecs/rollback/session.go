@@ -405,8 +405,8 @@ func (s *Session[In]) step() error {
 	return nil
 }
 
-// digestAt returns the slot for the digest of tick t. Most ticks have no digest. They share the
-// slot of the last tick that has one.
+// digestAt returns the slot for the digest of tick t. A tick without a digest shares the slot of
+// the previous tick with a digest.
 func (s *Session[In]) digestAt(t uint64) *checked {
 	return &s.digests[(t-s.start)/uint64(s.o.CheckEvery)%heldDigests]
 }

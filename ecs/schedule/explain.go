@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// An Explanation says which systems of a schedule may run at the same time, and why others may not.
-// It is also a JSON document.
+// An Explanation says which systems of a schedule may run at the same time, and why the remaining
+// systems must wait. It is also a JSON document.
 type Explanation struct {
 	Systems []PlannedSystem `json:"systems"` // In the order of the list.
 }

@@ -52,7 +52,7 @@ func (l *List[E]) Chunk(i int) []E {
 	return l.many.chunks[i]
 }
 
-// Seek returns the position of the first entity whose index is not below the given index. The
+// Seek returns the position of the first entity whose index is at least the given index. The
 // position is a chunk and a place in that chunk. If no entity has such an index, chunk is
 // l.Chunks().
 func (l *List[E]) Seek(index uint32) (chunk, at int) {
@@ -76,7 +76,7 @@ func (m *many[E]) chunkOf(index uint32) int {
 	})
 }
 
-// place returns the position in the chunk of the first entity whose index is not below the given
+// place returns the position in the chunk of the first entity whose index is at least the given
 // index.
 func place[E ~uint64](chunk []E, index uint32) int {
 	return sort.Search(len(chunk), func(i int) bool { return uint32(chunk[i]) >= index })

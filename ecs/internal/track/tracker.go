@@ -27,7 +27,7 @@ type record struct {
 	// The id of the record's frame. In a removed record, it is an id that keeps the list sorted.
 	frame uint64
 	Lengths
-	// The maximum of Lengths.height of this record and all older ones.
+	// The maximum of Lengths.height of this record and all older records.
 	prot    int
 	removed bool
 }
@@ -449,8 +449,8 @@ func (t *Tracker) Drop(id uint64) {
 }
 
 // remove marks recs[k], whose logs are empty, as removed. It updates the protected lengths of the
-// later records. All records between positions k and last must be removed ones: they get the frame
-// id of recs[k-1], so that recs stays sorted.
+// later records. All records between positions k and last must be marked as removed. They get the
+// frame id of recs[k-1], so that recs stays sorted.
 func (t *Tracker) remove(k, last int) {
 	var before record
 	if k > 0 {
