@@ -1,5 +1,6 @@
-// Command benchdata writes the data sets for the benchmarks of ecsdump. They are a save of 1 GB, a
-// store of 50,000 ticks, and a store of 200,000 entities and 5,000 ticks with branches and marks.
+// Command benchdata writes the data sets for the benchmarks of ecsdump. The data sets are a save of
+// 1 GB, a store of 50,000 ticks, and a store of 200,000 entities. The last store has 5,000 ticks,
+// branches and marks.
 //
 //	go run ./internal/benchdata DIR [large.save|long|wide]...
 //

@@ -71,8 +71,8 @@ func Differ(ours, theirs string) string {
 var third, three, minusOne = 1.0 / 3, 3.0, -1.0
 
 // fusion returns whether the compiler fuses a product and a sum. It computes third*three-1. The
-// exact product is 1-2^-54, which rounds to 1. So the result is 0 if the product is rounded, and
-// not 0 if it is fused with the sum.
+// exact product is 1-2^-54, which rounds to 1. So the result is 0 if the product is rounded. If the
+// product is fused with the sum, the result is another number.
 func fusion() string {
 	if productAndSum(third, three, minusOne) != 0 {
 		return "fused"

@@ -329,11 +329,11 @@ func (s *salvage) unreachable() error {
 	return fmt.Errorf("%w: no complete state can be reached: no snapshot leads to record %d or to an earlier one", format.ErrCorrupt, s.wanted)
 }
 
-// attempt returns the state after record target, or a nil image if it cannot reach that state. With
-// a nil image, next is the record to try instead:
+// attempt returns the state after record target. If the state is unreachable, the image is nil, and
+// next is one of these records:
 //
-//   - the record before the first tick that cannot be applied
-//   - target itself, if no snapshot leads to it
+//   - If a tick cannot be applied, next is the record before this tick.
+//   - If no snapshot leads to target, next is target itself.
 //
 // attempt returns an error only if ctx ends.
 func (s *salvage) attempt(ctx context.Context, target uint64) (im *image.Image, next uint64, err error) {

@@ -144,8 +144,8 @@ func (t *replicaFiles) addPart(o *op) error {
 	return nil
 }
 
-// nameWhole gives a finished file its name. If this machine already has a file of that name that
-// begins with the same bytes, that file remains.
+// nameWhole gives a finished file its name. An existing file of that name remains if it begins with
+// the same bytes.
 func (t *replicaFiles) nameWhole(o *op) error {
 	if _, named := t.sizes[o.name]; named {
 		return nil

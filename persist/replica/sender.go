@@ -100,8 +100,8 @@ type sentEntry struct {
 const keepSent = 4 << 20
 
 // The log is checked after an acknowledgement that took longer than slowAnswer, or that follows a
-// silence of longSilence. Logs lose entries when servers end or when the leader changes, and both
-// events take longer. An owner with heartbeats is never silent for that long.
+// silence of longSilence. Logs lose entries when servers end or when the leader changes. Both
+// events take longer than these times. An owner with heartbeats is never silent for that long.
 const (
 	slowAnswer  = time.Second
 	longSilence = 2 * time.Second

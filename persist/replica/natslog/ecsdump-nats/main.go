@@ -10,9 +10,10 @@
 //
 //	NATS_CREDS     file with credentials
 //	NATS_NKEY      file with the seed of an NKey
-//	NATS_USER      user name, with NATS_PASSWORD; without a password, a token
+//	NATS_USER      user name if NATS_PASSWORD is set, otherwise a token
 //	NATS_CA        file with certificates to verify the servers
-//	NATS_CERT      file with a client certificate, with NATS_KEY
+//	NATS_CERT      file with a client certificate
+//	NATS_KEY       file with the key of the certificate
 package main
 
 import (

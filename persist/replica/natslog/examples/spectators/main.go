@@ -8,7 +8,7 @@
 //
 // With running servers, each process can also run in its own terminal:
 //
-//	spectators -servers URLS -create                create the stream, with a login that may
+//	spectators -servers URLS -create                create the stream; the login needs that right
 //	spectators -servers URLS -play NAME -dir DIR    a machine that owns the world, or stands by
 //	spectators -servers URLS -watch NAME [-page]    a spectator
 //
