@@ -382,8 +382,8 @@ var eightfoldSizes = []struct {
 	{256_000, 1.2, 1.25, 1.1},
 }
 
-// The benchmark creates entities in a world that had as many before and was cleared. So the memory
-// is already allocated.
+// The benchmark creates entities in a world that was cleared. The world had the same number of
+// entities before, so the memory is already allocated.
 func BenchmarkBudgetCreate8(b *testing.B) {
 	for _, size := range eightfoldSizes {
 		for _, form := range []struct {

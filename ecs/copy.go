@@ -14,9 +14,9 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// CloneEntity creates an entity with deep copies of the components of e. Entities inside the
-// components are copied unchanged, even those equal to e; [World.Copy] replaces them. CloneEntity
-// returns false if e is not alive.
+// CloneEntity creates an entity with deep copies of the components of e. References to entities
+// inside the components stay unchanged, even references to e. [World.Copy] replaces such
+// references. CloneEntity returns false if e is not alive.
 func (w *World) CloneEntity(e Entity) (Entity, bool) {
 	if !w.Alive(e) {
 		return 0, false

@@ -61,7 +61,8 @@ func ExampleStorage_Removed() {
 	// Output: 1v1
 }
 
-// A Delta lists the changes in a tick that has not ended yet. The next call reuses its memory.
+// A Delta lists the changes in a tick that has not ended yet. The next call reuses the memory of
+// the Delta.
 func ExampleDelta() {
 	world := ecs.NewWorld(ecs.Options{History: 1})
 	positions := ecs.MustRegister[Position](world)

@@ -115,8 +115,8 @@ func TestQuery_SavesReturnedRowsOnly(t *testing.T) {
 	}
 }
 
-// A second loop over a query skips rows that a complete first loop has saved, unless they changed
-// in between.
+// A second loop over a query skips rows that a complete first loop has saved, unless the rows
+// changed between the two loops.
 func TestQuery_SecondLoopSavesOtherRows(t *testing.T) {
 	for _, between := range []func(w *World, a *Storage[plain]){
 		func(*World, *Storage[plain]) {},

@@ -132,8 +132,8 @@ func (h History) Rewind(n int) error {
 // changes and the checkpoints newer than the target. After a Seek backward, Seek can also go
 // forward again, until the program changes or commits the world.
 //
-// The cost is O(rows written in the ticks between). An error wraps [ErrNotHeld] and names the
-// nearest retained ticks, or says that [Options.History] is 0; the world is then unchanged.
+// The cost is O(rows written in the ticks between). An error leaves the world unchanged. It wraps
+// [ErrNotHeld], and names the nearest retained ticks or says that [Options.History] is 0.
 func (h History) Seek(tick uint64) error {
 	if !h.seek(tick) {
 		return fmt.Errorf("%w: seek tick %d; %s", ErrNotHeld, tick, h.nearestRetained(tick))

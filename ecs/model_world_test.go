@@ -616,7 +616,8 @@ func (p *model) flush(n int) {
 	p.oracle.frames[p.oracle.newestTick()].state.deferred = false
 }
 
-// evictAsIn makes the oracle evict as many ticks as the real world evicted for its byte limit.
+// evictAsIn makes the oracle evict the same number of ticks as the real world, which has a byte
+// limit.
 func (w *oracle) evictAsIn(actual *World) {
 	w.overBudget = func() bool { return len(w.frames) > len(actual.frames)-actual.removed }
 }

@@ -311,8 +311,8 @@ func (w *World) OnDestroy(f func(e Entity)) {
 }
 
 // OnRestore makes w call f after the content of w was replaced: by Restore, a Try that fails,
-// Rewind, Seek or Load. A failed persist.Open may have filled the world; it then empties the world,
-// and w calls f for this too. f must not change the world.
+// Rewind, Seek or Load. A failed persist.Open may have filled the world. It then empties the world
+// again, and w calls f. f must not change the world.
 //
 // Use OnRestore to compute data outside the world again from the new content. After a restore, an
 // Entity stored outside the world may identify another object; see [World.Restores].
@@ -374,8 +374,8 @@ func (w *World) Storage(name string) (s AnyStorage, ok bool) {
 	return s, ok
 }
 
-// AliveBits returns the indices of the alive entities. Reading 64 indices takes 64 look-ups, but
-// only one in a [Mask]. So combine AliveBits with other Bits.
+// AliveBits returns the indices of the alive entities. Reading 64 indices takes 64 look-ups. In a
+// [Mask], it takes one look-up. So combine AliveBits with other Bits.
 func (w *World) AliveBits() Bits { return Bits{&w.entities} }
 
 // NewMask returns an empty mask that belongs to the program. A restore of w also restores the mask.

@@ -14,7 +14,7 @@ type plan struct {
 	waits   [][]int // For each system, the earlier systems that it conflicts with.
 }
 
-// A batch has systems that do not conflict with each other, by their positions in the list.
+// A batch has the positions, in the list, of systems that do not conflict with each other.
 type batch struct {
 	together []int // Systems that may run at the same time.
 	single   []int // Systems that run one at a time, because they change structure.

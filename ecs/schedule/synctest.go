@@ -49,9 +49,9 @@ type syncTick[In any] struct {
 type sums []uint64
 
 // SyncTest returns a test that steps the world of s and repeats the newest ticks. The argument
-// distance is the number of repeated ticks. The history of the world must retain at least as many.
-// The test never goes back beyond the current tick. If the world has uncommitted changes, the error
-// wraps [raw.ErrDirty].
+// distance is the number of repeated ticks. The history of the world must retain at least as many
+// ticks. The test never goes back beyond the current tick. If the world has uncommitted changes,
+// the error wraps [raw.ErrDirty].
 func (s *Schedule[In]) SyncTest(distance int) (*SyncTest[In], error) {
 	switch {
 	case distance < 1:
