@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// Linux, macOS and Windows choose higher ports for outgoing connections. Otherwise, an outgoing
-// connection could use a port before its server starts.
+// Linux, macOS and Windows choose higher ports for outgoing connections. So no outgoing connection
+// takes one of these ports before its server starts.
 const (
 	first = 20_000
 	count = 12_000
