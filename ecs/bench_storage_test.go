@@ -12,8 +12,8 @@ import (
 )
 
 // BenchmarkKind measures the times and sizes in docs/STORAGES.md, for each kind of storage. The
-// world has a million entities. The component belongs to all entities, to 1 of 100, or to 1 of 100
-// 000. These entities are the members. The world saves no old values. Run the benchmark once:
+// world has a million entities. The component belongs to all entities, to 1 of 100, or to 1 of
+// 100,000. These entities are the members. The world saves no old values. Run the benchmark once:
 //
 //	go test -run '^$' -bench '^BenchmarkKind' -benchtime 1x ./ecs
 //
