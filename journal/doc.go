@@ -10,7 +10,7 @@
 // # The tree
 //
 // Every record has a seq, which grows by one, and a parent: the seq of the record that it
-// continues. After a rewind the next record names an older parent. Existing records are never
+// continues. After a rewind the next record has an older parent. Existing records are never
 // rewritten, so the abandoned branch stays. In this example, each arrow leads to the parent.
 // Records 3 and 4 are abandoned, and record 6 is the head:
 //

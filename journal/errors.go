@@ -35,6 +35,6 @@ var (
 	// ErrNotFound reports a seq that has no readable record.
 	ErrNotFound = errors.New("journal: no such record")
 
-	// ErrNotAncestor reports that neither of two records is an ancestor of the other.
+	// ErrNotAncestor reports a path to a record from a record that is not its ancestor.
 	ErrNotAncestor = errors.New("journal: not an ancestor")
 )

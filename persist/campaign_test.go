@@ -254,7 +254,7 @@ func (c *campaign) lastSegment() (last string) {
 	return last
 }
 
-// exchange swaps two files, copies one to a free name, or removes one.
+// exchange swaps two files, copies a file to a free name, or removes a file.
 func (c *campaign) exchange() {
 	files := c.files.Clone()
 	a, b := c.names[c.rng.IntN(len(c.names))], c.names[c.rng.IntN(len(c.names))]

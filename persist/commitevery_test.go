@@ -220,7 +220,7 @@ func TestCommitEvery_OnDurable(t *testing.T) {
 	require.True(t, w.Raw().Deferred())
 	require.Zero(t, w.Raw().Seq())
 	require.Empty(t, reported())
-	require.NoError(t, w.History().Rewind(1)) // Rewind first records the waiting ticks.
+	require.NoError(t, w.History().Rewind(1)) // Rewind first journals the waiting ticks.
 	require.NoError(t, s.Sync(storetest.Background))
 	require.Equal(t, []uint64{1, 2, 3}, reported())
 	require.Zero(t, w.Raw().Seq(), "Sync makes no record for a tick that record 1 has")
@@ -293,7 +293,7 @@ func TestCommitEvery_PlayedAgain(t *testing.T) {
 	}
 }
 
-// Sync records the waiting ticks after every tick, before the 50th tick is reached. Snapshots still
+// After every tick, Sync journals the waiting ticks, so no record has 50 ticks. Snapshots still
 // begin when they are due.
 func TestCommitEvery_SnapshotsBegin(t *testing.T) {
 	w := storetest.New(0)
@@ -375,7 +375,7 @@ func TestCommitEvery_NoRewindValues(t *testing.T) {
 	require.NoError(t, s.Close(storetest.Background))
 }
 
-// A rewind over a deferred tick records that tick. The record has no NoRewind values of entities
+// A rewind over a deferred tick journals that tick. The record has no NoRewind values of entities
 // that the rewind discards.
 func TestCommitEvery_RewindDiscardsNewEntity(t *testing.T) {
 	w, mem := storetest.New(4), disktest.New()

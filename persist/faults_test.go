@@ -103,7 +103,7 @@ type (
 	}
 )
 
-// An error lists 20 faults, and then how many more there are.
+// An error lists 20 faults, and then the number of further faults.
 func TestConversion_ErrorIsBounded(t *testing.T) {
 	t.Parallel()
 	err := conversionError(t,

@@ -81,7 +81,7 @@ func (r *traveller) open(at string) {
 	}
 }
 
-// note records the world's present state as that of a new record.
+// note stores the world's present state as the state of a new record.
 func (r *traveller) note() {
 	r.at = r.w.Raw().Seq()
 	r.last = r.at

@@ -131,7 +131,7 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 			w.base.DropDead()
 			continue
 		}
-		if repeats { // The record only marks the last tick.
+		if repeats { // The record only adds marks to the last tick.
 			w.ticks[len(w.ticks)-1].id = e.ID
 			continue
 		}

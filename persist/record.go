@@ -228,8 +228,8 @@ func (t *tickRecorder) encode(buf []byte, c *raw.Change, seq uint64, parent jour
 	return t.End(t.notes)
 }
 
-// findEdits finds the edited rows of c, which becomes record seq. An edited row is a large row with
-// a known value in the parent state, and with the same entity there. So a reader that follows one
+// findEdits finds the edited rows of c, which becomes record seq. An edited row is a large row. In
+// the parent state, its value is known, and it has the same entity. So a reader that follows one
 // entity needs no values of other entities.
 func (t *tickRecorder) findEdits(c *raw.Change, seq uint64) {
 	t.edits.n = 0

@@ -16,8 +16,8 @@ import (
 )
 
 // A failed journal is never written to again, because its contents on the disk are unknown. The
-// store continues in a new journal with a higher epoch. The first record there has the whole
-// present state, and continues the newest durable state. The failed ticks in between have no
+// store continues in a new journal with a higher epoch. The first record of that journal has the
+// whole present state, and continues the newest durable state. The failed ticks in between have no
 // record:
 //
 //	record ── record ── (failed …)              the old journal
@@ -28,7 +28,7 @@ import (
 //
 // If another program removed files while the store was open, the newest durable state may be
 // unreachable on the disk. Resume then also writes a full snapshot of the present state before it
-// returns. A recovery can begin there.
+// returns. A recovery can begin with that snapshot.
 
 // An origin is the state that a resumed store continues.
 type origin struct {

@@ -71,7 +71,8 @@ func TestStore_SystemsRunTogether(t *testing.T) {
 	storetest.Verified(t, dir)
 }
 
-// A system cannot move the world to another state, nor save or mark the last tick.
+// In a system, these calls fail: moving the world to another state, saving, and marking the last
+// tick.
 func TestStore_CallsInSystemRefused(t *testing.T) {
 	dir := t.TempDir()
 	save := filepath.Join(dir, "save")

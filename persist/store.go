@@ -83,7 +83,7 @@ type Options struct {
 	SnapshotBytes int64
 
 	// OnDurable is called when a tick has become durable, in the order of commits. The journal's
-	// goroutine calls it, so it must not block, nor call Sync. Store.Sync returns after the calls
+	// goroutine calls it, so it must not block or call Sync. Store.Sync returns after the calls
 	// for its ticks. nil means no call.
 	OnDurable func(tick uint64)
 

@@ -17,8 +17,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A Lock prevents other processes from opening a store for writing. Its file names the holder, and
-// is empty after a clean close.
+// A Lock prevents other processes from opening a store for writing. Its file describes the holder,
+// and is empty after a clean close.
 type Lock struct {
 	disk.Lock
 	files  disk.FS

@@ -66,7 +66,7 @@ func (e *Encoder) head(v uint64, small byte, limit uint64, code8, code16 byte) {
 	}
 }
 
-// nil writes nil, which marks an absent value.
+// nil writes nil, which stands for an absent value.
 func (e *Encoder) nil() { e.Buf = append(e.Buf, 0xc0) }
 
 // binLen begins a bin of n bytes. The caller appends the bytes.

@@ -328,9 +328,9 @@ func (r *sparseRuns) next() (i int, row uint32, n int) {
 	return i, uint32(to), n
 }
 
-// single is a fast path for runs of one entry. The first number of such a run has one byte and the
-// second one up to four, so both are read at once. If the rows have another order than the indices,
-// almost all runs are like this.
+// single is a fast path for runs of one entry. In such a run, the first number has one byte, and
+// the second number has up to four bytes. So both are read at once. If the rows have another order
+// than the indices, almost all runs are like this.
 func (r *sparseRuns) single(rows *[PageRows]uint32) {
 	src, end, row := r.src, r.end, r.row
 	for len(src) >= 8 {

@@ -28,8 +28,8 @@ import (
 // [image.Image.Link].
 //
 // [Reader.Load] takes all pages of a file, and [Salvage] takes the readable pages of a damaged one.
-// Both first read the pages of the file. Then they read the pages that references name, in other
-// files or under other keys. The rows of all other pages are missing.
+// Both first read the pages of the file. Then they follow the references to pages in other files
+// or under other keys. The rows of all other pages are missing.
 type Filling struct {
 	Image    *image.Image
 	name     string // Name of the file, for errors.
@@ -212,7 +212,7 @@ func readReferred(refs []reference, value []byte, take func(r reference, content
 }
 
 // kept returns the given content in a form that put() may keep. It copies a page of a sparse array,
-// which stays after its buffer is reused.
+// because the page is needed after its buffer is reused.
 func (p *part) kept(content []byte) []byte {
 	if p.Kind == format.SparseArray {
 		return slices.Clone(content)

@@ -135,8 +135,8 @@ func (s *Session) reopen() {
 }
 
 // closing is called before a close. The returned function maps the head after the close to the
-// expected head. Close may add a record for changed NoRewind values; the session then expects the
-// current state there.
+// expected head. Close may add a record for changed NoRewind values. The session then expects the
+// current state after that record.
 func (s *Session) closing() func(head uint64) uint64 {
 	want, next, state, ended := s.World.Raw().Seq(), uint64(len(s.States)), s.look(), !s.World.Raw().Dirty()
 	return func(head uint64) uint64 {
