@@ -78,7 +78,7 @@ another generation does not match.`,
 	},
 }
 
-// printOmitted prints how many of n items precede and follow the printed ones.
+// printOmitted prints how many of n items precede and follow the printed items.
 func (a *app) printOmitted(first, end, n int, one, many string) {
 	if first == 0 {
 		a.printMore(n-end, n, one, many)

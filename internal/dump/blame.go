@@ -243,8 +243,8 @@ func (b *writerSearch) search(s *source, e ecs.Entity, seq uint64) error {
 // wants reports whether the caller asked for component n.
 func (b *writerSearch) wants(n int) bool { return len(b.only) == 0 || slices.Contains(b.only, n) }
 
-// setComponents lists the components whose writers the search finds: those that the entity has in
-// the last state.
+// setComponents lists the components whose writers the search finds. These are the components that
+// the entity has in the last state.
 func (b *writerSearch) setComponents(last *inspect.EntityState) {
 	b.last, b.components = last, map[int]*blamedDoc{}
 	for n, c := range last.Components {

@@ -112,7 +112,8 @@ func indices(n int) string {
 // deathOf finds the tick that destroyed e. It reads operations backward from record seq, and ends
 // at the operation that created e. It returns nil if it finds no such tick.
 //
-// A clear of the world also destroys e, if the clear is the oldest one after the creation of e.
+// A clear of the world also destroys e. If several clears follow the creation of e, the oldest
+// clear has destroyed e.
 func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err error) {
 	for entry := range s.Log().Ancestors(seq) {
 		if err := s.ctx.Err(); err != nil {
@@ -211,9 +212,10 @@ func (sub *subject) parseComponent(s *source, text string, components []inspect.
 	return nil
 }
 
-// longestName returns the number of the component or resource whose name begins text, and the rest
-// of text. Of several such names, the longest wins. The rest must be empty or begin with a dot or a
-// bracket: Bagpipe does not name Bag. The number is -1 if no name fits.
+// longestName returns the number of the component or resource whose name is at the start of text.
+// It also returns the rest of text. If several names match, the longest name wins. The rest must be
+// empty or begin with a dot or a bracket: Bagpipe does not name Bag. If no name matches, the number
+// is -1.
 func longestName(text string, components []inspect.EntityComponent, resource bool) (number int, field string) {
 	number = -1
 	for n, c := range components {

@@ -115,7 +115,7 @@ func (r *Rows) add(columns []Column, tick uint64, c *inspect.Component, e ecs.En
 	return nil
 }
 
-// add appends the value v to a column.
+// add appends the value v to a column. The field of the column depends on its type:
 //
 //	Bits    integers, sign-extended; floats, as the bits of a float64; booleans, as 0 or 1
 //	Texts   names of constants, strings, JSON

@@ -224,12 +224,12 @@ func (f *logFilter) flags(of flags) {
 // any reports whether f can exclude a tick.
 func (f *logFilter) any() bool { return len(f.entities)+len(f.components)+len(f.ops) > 0 }
 
-// byValue reports whether f needs the rows before and after a tick. The recorded operations are not
-// enough for these ops:
+// byValue reports whether f needs the rows before and after a tick. A filter may need the rows for
+// three ops, whose recorded operations are incomplete:
 //
-//	set      has no operation
-//	clear    the operation does not name the entities
-//	destroy  the operation does not name the components
+//	set       The journal records no operation for it.
+//	clear     The operation does not name the entities.
+//	destroy   The operation does not name the components.
 func (f *logFilter) byValue() bool {
 	switch {
 	case len(f.ops)+len(f.entities) == 0:

@@ -435,8 +435,8 @@ func bisectOracle(x *trial) {
 }
 
 // valuesOverTime runs a command that prints values over time. Each printed value must equal the
-// original one. If the command prints a state, it must also print the next state, if the next state
-// is readable. of(value) returns the key of a value, such as its entity.
+// original value. If the command prints a state, it must also print the next state, if the next
+// state is readable. of(value) returns the key of a value, such as its entity.
 func (x *trial) valuesOverTime(list string, of func(object) any, args ...string) {
 	a := x.try(args...)
 	name := func(p object) string { return fmt.Sprint(seqOf(p), of(p)) }

@@ -309,7 +309,8 @@ type grouping struct {
 // maxGroups is the largest number of groups, which are all in memory.
 const maxGroups = 1 << 20
 
-// groups prints the totals of all groups, or of those that --offset and --limit select.
+// groups prints the totals of the groups that --offset and --limit select. Without these flags, it
+// prints all groups.
 func (s *source) groups(st *inspect.State, q *queryCmd) error {
 	switch {
 	case len(q.selected) > 0:

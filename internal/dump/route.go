@@ -86,8 +86,8 @@ func (s *source) stored() map[uint64]bool {
 	return stored
 }
 
-// oldest returns the oldest ancestor of record seq whose state can be reconstructed: the oldest one
-// with a snapshot. The record of this snapshot may itself be pruned.
+// oldest returns the oldest ancestor of record seq whose state has an undamaged snapshot. The
+// record of this snapshot may itself be pruned.
 func (s *source) oldest(seq uint64) uint64 {
 	stored := s.stored()
 	oldest, last := seq, journal.Entry{Parent: seq}

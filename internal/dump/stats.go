@@ -227,8 +227,8 @@ func (d *statsDoc) addBusiest(doc recordDoc, l limit) {
 	}
 }
 
-// trimBusiest sorts the ticks by size and removes those beyond the limit. Ticks of equal size are
-// sorted by age, the older first.
+// trimBusiest sorts the ticks by size and removes the ticks beyond the limit. Of two ticks of equal
+// size, the older tick comes first.
 func (d *statsDoc) trimBusiest(l limit) {
 	slices.SortStableFunc(d.Busiest, func(a, b recordDoc) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	n, _ := l.of(len(d.Busiest))

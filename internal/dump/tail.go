@@ -249,7 +249,7 @@ func (t *tailCmd) setHead(seq uint64) (undone int) {
 	return undone
 }
 
-// newRecords returns the records after the last visited one, compared by epoch and then seq. A
+// newRecords returns the records after the last visited record, compared by epoch and then seq. A
 // later epoch may use the seqs of lost records again.
 func (t *tailCmd) newRecords() []journal.Entry {
 	entries := t.Log().Entries

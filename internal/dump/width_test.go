@@ -97,7 +97,8 @@ func buildWideStore(dir string) error {
 
 const sprawlName = "AComponentWhoseNameIsAboutAsLongAsGeneratedNamesOfNestedTypesBecome"
 
-// sprawling has calls of each command that print its different tables.
+// sprawling has calls of each command that print its different tables. In the arguments, letters
+// stand for paths:
 //
 //	D   the store
 //	E   an older copy of the store

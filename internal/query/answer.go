@@ -235,8 +235,9 @@ func (a Answer) Float() (float64, bool) {
 	return math.NaN(), false
 }
 
-// Plain reports whether a can be a map key. That is so for nil, booleans, ints, strings, and floats
-// other than 0 and NaN. If two plain answers are equal under ==, they have the same [Answer.Key].
+// Plain reports whether a can be a map key. Plain answers are nil, booleans, ints, strings, and
+// floats other than 0 and NaN. If two plain answers are equal under ==, they have the same
+// [Answer.Key].
 func (a Answer) Plain() bool {
 	switch v := a.v.(type) {
 	case nil, bool, int, string:

@@ -395,8 +395,8 @@ func unary(operator string, p direct) direct {
 	return direct{}
 }
 
-// joined compiles a logical operator or a comparison. It may compare an int and a float as floats:
-// one of them is a small constant, so the comparison is exact.
+// joined compiles a logical operator or a comparison. It may compare an int and a float as floats.
+// This is exact, because either the int or the float is a small constant.
 func joined(operator string, a, b direct) direct {
 	switch {
 	case a.boolean != nil && b.boolean != nil:

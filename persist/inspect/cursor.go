@@ -59,8 +59,9 @@ func (c *Cursor) Clone() *Cursor {
 	return d
 }
 
-// Seek moves c to the state after record seq. It applies ticks if this reads fewer bytes than the
-// nearest snapshot. After an error c has no state, and the next Seek loads a snapshot.
+// Seek moves c to the state after record seq. It applies ticks to the current state, or loads the
+// nearest snapshot if that reads fewer bytes. After an error c has no state, and the next Seek
+// loads a snapshot.
 func (c *Cursor) Seek(ctx context.Context, seq uint64) (err error) {
 	im, from := c.image, c.seq
 	if im != nil && from == seq {

@@ -32,7 +32,7 @@ type PlayerOptions struct {
 
 	// From and To are points in time in the syntax of [View.Resolve]. The player plays from From,
 	// an ancestor of To, up to To. By default, it plays from the oldest reachable state to the
-	// newest one. [Player.Refresh] looks for newer states only if To is empty.
+	// newest state. [Player.Refresh] looks for newer states only if To is empty.
 	From, To string
 
 	// Step runs the simulation of one tick again. w is in the state before the tick. Step changes w
@@ -287,7 +287,7 @@ func (p *Player) apply(r *catalog.Record, converted bool) error {
 	}
 	patch, err := p.typed.Patch(r.Decoded, r.Schema, r.ID)
 	switch {
-	// The types of the world differ from the stored ones, so loading converts them.
+	// The types of the world differ from the stored types, so loading converts them.
 	case errors.Is(err, image.ErrUnlike):
 		return p.load()
 	case err == nil:

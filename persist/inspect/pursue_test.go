@@ -120,8 +120,8 @@ func (s *show) ReadDir(name string) ([]fs.DirEntry, error) {
 func (s *show) Locked(string) (bool, error) { return true, nil }
 
 // followers has the kinds of readers that follow a store. Each function opens the store, and
-// returns a function that looks for new records and returns the newest one. All functions compare
-// states with the recorded digests.
+// returns a function that looks for new records and returns the newest record. All functions
+// compare states with the recorded digests.
 var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 	"view": func(t *testing.T, s *show) func() uint64 {
 		v, err := inspect.OpenFS(storetest.Background, s, ".")

@@ -76,8 +76,8 @@ func (v *View) Fill(ctx context.Context, seq uint64, w *ecs.World) error {
 	return im.Fill(w, fmt.Sprintf("state after record %d", seq))
 }
 
-// Path returns the records that lead from the state after one record (from) to the state after
-// another one (to), in order. The first record must be an ancestor of the second.
+// Path returns the records between the states after two records, in order. The first record (from)
+// must be an ancestor of the second record (to). The result ends with the second record.
 func (v *View) Path(from, to uint64) ([]journal.Entry, error) { return v.cat.Path(from, to) }
 
 // Walk calls f for the states along a path, oldest first. Two records define the path. The first

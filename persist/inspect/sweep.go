@@ -34,7 +34,7 @@ type Span struct {
 	of       []spanColumn
 }
 
-// Sweep visits all live entities whose index is at least the given one. That index must be the
+// Sweep visits all live entities whose index is at least the argument from. This index must be the
 // start of a span: 0 or the Next of another span. Several goroutines compute a result for each
 // span. Sweep passes the results to take() in index order. It ends at the first error.
 //

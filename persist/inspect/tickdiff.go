@@ -74,7 +74,7 @@ func keep(c *image.Component, p *format.StoragePatch) keptRows {
 // diff compares im, the image after the tick, with the copied rows.
 func (k *keptTick) diff(im *image.Image) (*Diff, error) {
 	d := &Diff{OldTick: k.tick, NewTick: im.Tick}
-	// The schemas differ only if the tick added components: a tick cannot remove any.
+	// The schemas differ only if the tick added components. A tick never removes a component.
 	if len(im.Components) > len(k.columns) {
 		d.Schema = diffSchemas(k.schema, im.Stored())
 	}

@@ -145,9 +145,9 @@ func (v *View) LockHolder() string { return v.cat.LockHolder() }
 // state. In a damaged store the state may be unreachable: use [View.Newest] to show a state.
 func (v *View) Head() uint64 { return v.cat.Head() }
 
-// Newest returns the record of the newest reachable state. Tools show this state as the newest
-// one. The error is nil if the state is the head. It wraps [persist.ErrCorrupt] if newer states
-// are lost or cannot be reached because of damage.
+// Newest returns the record of the newest reachable state, which tools show as the newest state.
+// The error is nil if the state is the head. It wraps [persist.ErrCorrupt] if newer states are lost
+// or cannot be reached because of damage.
 func (v *View) Newest() (seq uint64, err error) { return v.cat.Newest() }
 
 // Refusal reports whether [persist.Open] could continue the newest state. It returns the error of
@@ -166,9 +166,9 @@ func (v *View) Refusal(ctx context.Context) error {
 // the store.
 func (v *View) Tips() []journal.Entry { return v.cat.Log.Tips() }
 
-// Marks returns the marks in the journal, in commit order. If some are damaged, it returns the
-// others and the first error. It reads only ticks that have marks. It leaves out ticks that the
-// writing program has removed in the meantime.
+// Marks returns the marks in the journal, in commit order. If some marks are damaged, it returns
+// the other marks and the first error. It reads only ticks that have marks. It leaves out ticks
+// that the writing program has removed in the meantime.
 func (v *View) Marks(ctx context.Context) ([]Mark, error) {
 	marks, err := v.cat.Marks(ctx)
 	return marksOf(marks), err

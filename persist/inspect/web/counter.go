@@ -67,8 +67,8 @@ func countable(entries []journal.Entry) bool {
 const fewest = 64
 
 // matchLog removes counts that do not match log: counts of another world, and of ticks before the
-// start of log. It also removes all counts from the first tick on that is missing in log or
-// differs.
+// start of log. If a tick is missing in log or differs, matchLog also removes the counts of this
+// tick and of all later ticks.
 func (c *counts) matchLog(log *journal.Log) {
 	if len(log.Entries) == 0 {
 		*c = counts{world: log.World}

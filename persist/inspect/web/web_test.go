@@ -87,13 +87,12 @@ func (s *sample) commit(t testing.TB) {
 	require.NoError(t, s.store.Commit())
 }
 
-// build makes a store of 20 ticks, of which 3 are rewound:
+// build makes a store of 20 ticks, of which 3 are rewound. Each row has ticks and what they do:
 //
-// tick   1 … 5  the health of 0v1 falls by 10 each
-//
-//	6      mark "boss"; 9v1 is destroyed; an input
-//	7…10   only the score changes; 8…10 are rewound and run again
-//	11…17  the position of 1v1 changes
+//	1 to 5     reduce the health of 0v1 by 10 each
+//	6          sets the mark "boss", destroys 9v1, and has an input
+//	7 to 10    change only the score; 8 to 10 are rewound and run again
+//	11 to 17   change the position of 1v1
 func build(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "D")

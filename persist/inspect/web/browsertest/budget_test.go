@@ -51,9 +51,9 @@ func BenchmarkBudgetBrowser(b *testing.B) {
 	}
 }
 
-// BenchmarkInspectorBrowser measures the time until the page is drawn, for two stores. One has
-// 50,000 ticks, the other 200,000 entities and 5,000 ticks. BenchmarkBudgetBrowser measures the
-// time to show a new tick.
+// BenchmarkInspectorBrowser measures the time until the page is drawn, for two stores. The first
+// store has 50,000 ticks. The second store has 200,000 entities and 5,000 ticks.
+// BenchmarkBudgetBrowser measures the time to show a new tick.
 func BenchmarkInspectorBrowser(b *testing.B) {
 	if *dataDir == "" {
 		b.Skip("-data is not set; run make inspect-budgets DIR=…")
