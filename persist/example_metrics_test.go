@@ -34,7 +34,7 @@ func ExampleStore_Metrics() {
 		fmt.Println(err)
 	}
 
-	var shown map[string]any // Parsed as a client of /debug/vars does.
+	var shown map[string]any // Parse the text as a client of /debug/vars does.
 	if err := json.Unmarshal([]byte(expvar.Get("stet").String()), &shown); err != nil {
 		fmt.Println(err)
 	}

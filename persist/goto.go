@@ -13,15 +13,15 @@ import (
 )
 
 // A store changes to another state in two ways. Goto goes to a state that is in the journal. Later
-// ticks continue that state:
+// ticks continue that state. For example, after Goto tick 7, the next tick is another tick 8:
 //
-//	tick ── tick 7 ── tick ── tick 9
-//	           `── tick 8 ── …            Goto tick 7
+//	tick 6 ── tick 7 ── tick 8 ── tick 9
+//	             `── tick 8 ── …
 //
 // Load brings a state from a save. The journal records it as one tick, which holds the whole state
-// and follows the present tick:
+// and follows the present tick. For example, a save of tick 3 is loaded after tick 7:
 //
-//	tick ── tick 7 ── all of tick 3 ── tick 4 ── …
+//	tick 6 ── tick 7 ── all of tick 3 ── tick 4 ── …
 
 // goTo is [Store.Goto].
 func (s *Store) goTo(ctx context.Context, point string) error {

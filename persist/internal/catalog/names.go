@@ -6,7 +6,7 @@ package catalog
 // lost their names:
 //
 //	snapshot 3 "quick"   snapshot 7 "quick"   snapshot 9 "boss"
-//	lost the name        has the name         removed: the list says so
+//	lost the name        has the name         name removed by the program
 
 // NameSnapshots sets the label of each snapshot in c.Snapshots:
 //

@@ -26,7 +26,7 @@ func (e *Encoder) array(n int) { e.head(uint64(n), 0x90, 16, 0, 0xdc) }
 // Uint writes an unsigned number.
 func (e *Encoder) Uint(v uint64) { e.head(v, 0, 0x80, 0xcc, 0xcd) }
 
-// int writes a number. A number from 0 is written as an unsigned one.
+// int writes a number. Numbers from 0 are written as unsigned numbers.
 func (e *Encoder) int(v int64) {
 	switch {
 	case v >= 0:
@@ -210,7 +210,7 @@ func (d *decoder) uint32(what string) uint32 {
 	return uint32(v)
 }
 
-// int reads a signed integer. Non-negative ones are written as unsigned integers.
+// int reads a signed integer. Integers from 0 are written as unsigned integers.
 func (d *decoder) int() int64 {
 	if len(d.src) > 0 {
 		switch c := d.src[0]; {

@@ -315,8 +315,8 @@ func (im *Image) Apply(t *format.Tick, id journal.ID) error {
 }
 
 // DropDead removes the values of dead entities from components that do not rewind, as a world does
-// after a restore. Such values come from a snapshot: it has the values at the time of its writing,
-// which may be later than its state.
+// after a restore. These values come from a snapshot. It has such components as they were when it
+// was written, which may be later than its state.
 func (im *Image) DropDead() {
 	for _, c := range im.Components {
 		if !c.Rewinds && !c.Resource {

@@ -130,8 +130,8 @@ func claims(m *format.Manifest, n int) error {
 	return nil
 }
 
-// unzeroed returns n bytes with arbitrary contents and no extra capacity. Zeroing bytes that are
-// overwritten next would take half as long as writing them.
+// unzeroed returns n bytes with arbitrary contents and no extra capacity. The caller overwrites the
+// bytes. Zeroing them first would take half as long as writing them.
 func unzeroed(n int) []byte {
 	if n == 0 {
 		return nil
