@@ -598,7 +598,7 @@ func (d *bisectDoc) print(a *app) {
 		a.Line("begins at %s", d.Place())
 		a.Line("judged %s of %d by binary search, which assumes that the condition stays true once it holds", term.Count(d.Judged, "state", "states"), d.States)
 	}
-	// If Before is not the state directly before the result, the states between them are unknown.
+	// If there are states between Before and the result, their verdicts are unknown.
 	if i := slices.Index(d.by.states, d.Seq); i > 0 && d.by.states[i-1] != d.Before.Seq {
 		a.Line("the states after %s and before this tick are unknown", d.Before.Place())
 	}

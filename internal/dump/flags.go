@@ -185,7 +185,7 @@ func (f flags) limit(l *limit, what string) {
 
 const limitFlag = "limit"
 
-// unlimited removes the default limit, unless the command line sets a limit. It is called for
+// unlimited removes the default limit, but keeps a limit of the command line. It is called for
 // --json, --ndjson and CSV.
 func (f flags) unlimited() error {
 	if l := f.Lookup(limitFlag); l != nil && !l.Changed {

@@ -172,8 +172,7 @@ func (s *source) world(at string) (w *worldDoc, err error) {
 	return w, err
 }
 
-// info describes the files, as far as they are known after opening. It reads no pages and no
-// records.
+// info describes what is known of the files after opening. It reads no pages and no records.
 func (s *source) info() *infoDoc {
 	doc := &infoDoc{Path: s.path, Kind: "store", Snapshots: describe.Listed(s.View.Snapshots(), snapshotDocOf), Damage: describe.Listed(s.Damage(), describe.Unprefixed)}
 	for _, sn := range doc.Snapshots {

@@ -146,8 +146,8 @@ func (l *logCmd) applyLimit(entries []journal.Entry) (left []journal.Entry, earl
 	return left, earlier, ignoreEnough(err)
 }
 
-// printNoMatch prints that no tick passed the filter, or returns an error if the filter names an
-// unknown component.
+// printNoMatch prints that no tick passed the filter. If the filter names an unknown component, it
+// returns an error instead.
 func (l *logCmd) printNoMatch() error {
 	if err := l.requireComponents("", l.filter.components); err != nil {
 		return err

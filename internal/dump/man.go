@@ -201,7 +201,7 @@ func bold(text string) string   { return `\fB` + roffEscape(text) + `\fR` }
 func italic(text string) string { return `\fI` + roffEscape(text) + `\fR` }
 
 // roffEscaper escapes special characters. Without it, characters such as - and ' become typographic
-// ones, which shells do not accept.
+// characters, which shells reject.
 var roffEscaper = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`)
 
 func roffEscape(text string) string { return roffEscaper.Replace(text) }

@@ -280,8 +280,8 @@ func (l *viewPool) takeIdle(path string) (v *inspect.View) {
 	return v
 }
 
-// returnView keeps v for the next call. It closes v if v is a save, which cannot be refreshed, or
-// if the pool has maxParallel views of the store.
+// returnView keeps v for the next call. It closes v if v is a save, because a save cannot be
+// refreshed. It also closes v if the pool has maxParallel views of the store.
 func (l *viewPool) returnView(path string, v *inspect.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

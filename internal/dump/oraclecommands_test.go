@@ -314,7 +314,7 @@ func (x *trial) shownNewest() (seq uint64, known bool) {
 }
 
 // ticks runs a command that lists ticks. It must list every undamaged tick with its original
-// contents. A listed tick must not be marked as rewound if it was not.
+// contents. Only a tick that was rewound may be marked as rewound.
 func (x *trial) ticks(member string, args ...string) {
 	x.t.Helper()
 	a := x.try(args...)

@@ -35,9 +35,9 @@ The syntax is that of expr-lang.org.`
 //
 // The flags determine which entities are read:
 //
-//	offset, limit, no filter   entities before the offset are skipped without a read
-//	filters                    entities are checked until the part is full
-//	--sort                     all entities are evaluated and sorted, and then a part is taken
+//	only --offset and --limit   reading begins near the offset
+//	filters                     entities are read until the part is full
+//	--sort                      all entities are read and sorted, and then a part is taken
 type selection struct {
 	with, without []string
 	where         []string // All of these conditions must hold.

@@ -225,7 +225,7 @@ func TestShow_DeadReference(t *testing.T) {
 	require.Regexp(t, `(?m) B +1v1 \(not alive\)$`, text)
 }
 
-// An entity is not printed as dead if damage may hide that it is alive.
+// If damage may hide that an entity is alive, the entity must not be printed as dead.
 func TestShow_DamagedSave(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	children := ecs.MustRegister[ChildOf](w)

@@ -93,8 +93,8 @@ type direct struct {
 }
 
 // directly compiles the tree n to the closure x.direct, if every node of the tree is simple.
-// Otherwise x.direct is nil. The root of the tree may be a conditional without an else part, which
-// is nil for entities that lack a component.
+// Otherwise x.direct is nil. The root of the tree may be a conditional without an else part. It is
+// then nil for an entity that lacks a component.
 func (x *Expr) directly(n ast.Node) {
 	x.direct = nil
 	// only() is the condition of the root: it reports whether the entity has an answer.

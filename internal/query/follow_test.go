@@ -166,7 +166,7 @@ func followedStore(t *testing.T, rng *rand.Rand) *inspect.View {
 			case 0:
 				_ = g.History().Rewind(1 + rng.IntN(3))
 			case 1:
-				// Goto fails if there is no such tick yet, which does not matter.
+				// Ignore the error: Goto fails if the store has too few ticks.
 				_ = s.Goto(ctx, "@latest~2")
 			}
 		}

@@ -80,7 +80,7 @@ func (g guarder) node(n ast.Node) (ast.Node, []need) {
 		}
 	case *ast.BinaryNode:
 		return g.binary(n)
-	// Put the guard inside of not: otherwise not (Health == 0) is false without Health.
+	// Put the guard inside of not. Then not (Health == 0) is true for an entity without Health.
 	case *ast.UnaryNode:
 		if n.Operator == "not" || n.Operator == "!" {
 			n.Node = g.condition(n.Node)

@@ -52,7 +52,7 @@ type ComponentDiff struct {
 	// Rows are ordered by index and generation of their entities.
 	Rows []RowDiff
 
-	// Access to the old and the new rows. Rows that the field Rows does not list may be unloaded.
+	// Access to the old and the new rows. Only the rows in the field Rows are certain to be loaded.
 	older, newer diffRows
 }
 

@@ -8,22 +8,21 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// Verify reads the whole store and checks:
+// Verify reads the whole store and checks that these statements are true:
 //
-//   - checksums, and the format of every page and record
-//   - that sparse and dense arrays agree
-//   - that the entities of every array are alive and unique
-//   - that the operations of every tick lead to the rows that the tick wrote
-//   - that replay reproduces the digest of every snapshot, also on rewound branches
+//   - Every page and every record has the right checksum and format.
+//   - Sparse and dense arrays agree.
+//   - The entities of every array are alive and unique.
+//   - The operations of every tick lead to the rows that the tick wrote.
+//   - Replay reproduces the digest of every snapshot, also on rewound branches.
 //
-// An error means that Verify could not check the store, or that ctx ended. The progress phases
-// are [progress.PhaseVerify], in bytes, and [progress.PhaseReplay] if the first phase found no
-// problem.
+// An error means that Verify could not check the store, or that ctx ended. The progress phases are
+// [progress.PhaseVerify], in bytes, and [progress.PhaseReplay] if the first phase found no problem.
 //
-// Verify uses as many goroutines as the program has processors. It needs memory for one world, and
-// for a second one while it replays a rewound branch; more if that branch has branches. It reads a
-// save page by page, with about 10 bytes of memory per entity. It loads the save only if the
-// checksums are good but the state is not.
+// Verify uses as many goroutines as the program has processors. It needs memory for one world.
+// While it replays a rewound branch, it needs memory for a second world. It needs memory for more
+// worlds if the branch has branches. It reads a save page by page, with about 10 bytes of memory
+// per entity. It loads the save only if the checksums are good but the state is damaged.
 //
 // Files that the writing program removes during Verify are reported as notes.
 func (v *View) Verify(ctx context.Context) (VerifyReport, error) {

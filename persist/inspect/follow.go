@@ -275,9 +275,9 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 
 // place sets r.row to the row of e after patch p:
 //
-//   - the row into which p writes e
-//   - no row if p removes the row of e or writes another entity into it
-//   - otherwise the same row as before
+//   - If p writes e into a row, e is in this row.
+//   - If p removes the row of e or writes another entity into it, e has no row.
+//   - In all other cases, e has the same row as before.
 //
 // The patch may write e before or after the other entity.
 func (r *followedRow) place(p *format.StoragePatch, e ecs.Entity) {

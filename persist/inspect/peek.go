@@ -153,9 +153,10 @@ func (r *followedRow) read(s *State, c *stateColumn, e ecs.Entity) error {
 // peekRegistry sets f.row to the registry row of the entity's index, and f.holder to the entity in
 // that row. The index may be on any page, so likely pages are searched first:
 //
-//   - the page of the row whose number equals the index, because the two numbers are equal until an
-//     entity is destroyed
-//   - the pages of the entity's component rows, because those rows move much like registry rows
+//   - The first page has the row whose number equals the index. The two numbers are equal until an
+//     entity is destroyed.
+//   - The next pages have the numbers of the entity's component rows. Component rows move much
+//     like registry rows.
 func peekRegistry(ctx context.Context, r *snap.Reader, f *follower) error {
 	index, a := f.entity.Index(), r.Manifest.Registry()
 	// An index past the last row was never in use.

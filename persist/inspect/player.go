@@ -409,7 +409,7 @@ func (p *Player) Restart(ctx context.Context) error { return p.seek(ctx, 0) }
 
 // Seek loads the recorded state of a tick into the world, without running the ticks before it. It
 // loads the nearest snapshot or follows the journal, and resets [Player.Diverged]. If the tick is
-// not between First and End, the error wraps [persist.ErrNotFound] and the world does not change.
+// before First or after End, the error wraps [persist.ErrNotFound] and the world stays the same.
 func (p *Player) Seek(ctx context.Context, tick uint64) error {
 	n := slices.IndexFunc(p.path, func(e playable) bool { return e.tick == tick })
 	if n < 0 && tick != p.First() {

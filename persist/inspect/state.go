@@ -31,8 +31,8 @@ var errWhole = errors.New("persist: the whole state is needed")
 //     columns once, and releases it after its last row.
 //   - IsAlive uses the set of living entities, which Count loads.
 //
-// Some states are completely in memory, with the same methods. Methods must not be called
-// concurrently, except IsAlive and the function that Lookup returns.
+// Some states are completely in memory, with the same methods. Several goroutines may call IsAlive
+// and the function that Lookup returns. Only one goroutine at a time may call other methods.
 type State struct {
 	Seq uint64 // Record that leads to the state.
 

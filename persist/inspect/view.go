@@ -99,8 +99,9 @@ func (v *View) Builds() []string {
 	return builds
 }
 
-// Build returns the program and the machine that wrote the record with number seq, or that wrote
-// the save. The text has the format of [View.Builds], and is "" if unknown.
+// Build returns the program and the machine that wrote the record with number seq. For a save, it
+// returns the program and the machine that wrote the save. The text has the format of
+// [View.Builds], and is "" if unknown.
 func (v *View) Build(seq uint64) string { return v.cat.Build(seq) }
 
 // InUse reports whether a program had the store open for writing at the time when v was opened.

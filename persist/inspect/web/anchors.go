@@ -132,7 +132,7 @@ func (d *session) stops(ctx context.Context, to int) (places []int) {
 	} else if d.cursor == nil {
 		_ = d.jump(ctx, d.line.path[0].Parent)
 	}
-	// Store no anchors if not even one fits into d.room.
+	// If d.room is too small for an anchor, store no anchors.
 	if d.cursor == nil || d.size > d.room {
 		return nil
 	}

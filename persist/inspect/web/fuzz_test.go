@@ -27,7 +27,7 @@ func FuzzRequests(f *testing.F) {
 	c := serve(f, build(f))
 	f.Fuzz(func(t *testing.T, question string) {
 		name, query, _ := strings.Cut(question, "?")
-		// events never ends, and verify has no parameters.
+		// The request "events" never ends, and the request "verify" has no parameters.
 		if name == "events" || name == "verify" {
 			return
 		}
