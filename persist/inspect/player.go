@@ -50,8 +50,8 @@ type PlayerOptions struct {
 // recorded ticks: for a replay, a spectator or a tool. With a Step it runs the simulation again on
 // the inputs that [persist.Store.Input] journaled.
 //
-// After each tick, a Player with a Step applies the recorded tick to an image, and compares the
-// digests of the image and the world. [Player.Diverged] returns the first tick that differs.
+// A Player with a Step also applies each recorded tick to an image. It then compares the digests of
+// the image and the world. [Player.Diverged] returns the first tick that differs.
 //
 // The player only reads the store. A program may have the store open at the same time.
 type Player struct {
