@@ -19,8 +19,8 @@ import (
 // error of package inspect, classify or classifyOpen chooses the failure by the errors that it
 // wraps. For a wrong command line, misused suggests the help of the command.
 //
-// The function report prints a failure on standard error: as lines, or with --json as one line of
-// JSON. Programs read exit statuses, so a status has the same meaning for every command.
+// printFailure prints a failure on standard error: as lines, or with --json as one line of JSON.
+// Programs read exit statuses, so a status has the same meaning for every command.
 
 // The size of every complete save is a multiple of pageSize.
 const pageSize = 4 << 10

@@ -14,9 +14,10 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// This file turns a command line into an exit status. Main and run remove the secrets from the
+// This file turns a command line into an exit status. The function run removes the secrets from the
 // arguments. Package cobra finds the command and parses its flags. Then command.run returns an
-// action, which returns a failure or nil. Finally, execute and report print the failure.
+// action, which returns a failure or nil. At the end, run prints the failure and returns its exit
+// status.
 
 // commands lists all commands, in alphabetical order.
 var commands = []*command{
