@@ -161,3 +161,33 @@ func ExampleQuery2_Runs() {
 	// [0v1] [{10 0}]
 	// [2v1 3v1] [{12 0} {13 0}]
 }
+
+func ExampleErrNotHeld() {
+	world := ecs.NewWorld(ecs.Options{}) // Without ecs.Options.History.
+	world.Commit()
+	fmt.Println(world.History().Rewind(1))
+	// Output:
+	// ecs: tick not held: rewind 1 ticks from tick 1; the world has no history, because ecs.Options.History is 0: set it to the number of ticks to retain, and create the world with it
+}
+
+func ExampleRegister_channel() {
+	type Door struct{ Opened chan bool }
+	_, err := ecs.Register[Door](ecs.NewWorld(ecs.Options{}))
+	fmt.Println(err)
+	// Output:
+	// layout: Door.Opened: chan values cannot be stored: register ecs_test.Door: it cannot be saved; change the type, or set NoPersist and Component.Clone
+}
+
+func ExampleStorage_Mut() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	e := world.Create()
+	positions.Set(e, Position{X: 1})
+	p := positions.Mut(e)
+	positions.Set(world.Create(), Position{}) // May move the rows, so p is stale now.
+	p = positions.Mut(e)                      // Take the pointer again, or write before the Set.
+	p.X = 2
+	fmt.Println(positions.Values())
+	// Output:
+	// [{2 0} {0 0}]
+}
