@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
 )
@@ -165,17 +166,25 @@ func ExampleQuery2_Runs() {
 func ExampleErrNotHeld() {
 	world := ecs.NewWorld(ecs.Options{}) // Without ecs.Options.History.
 	world.Commit()
-	fmt.Println(world.History().Rewind(1))
+	err := world.History().Rewind(1)
+	fmt.Println(strings.ReplaceAll(err.Error(), ": ", ":\n"))
 	// Output:
-	// ecs: tick not held: rewind 1 ticks from tick 1; the world has no history, because ecs.Options.History is 0: set it to the number of ticks to retain, and create the world with it
+	// ecs:
+	// tick not held:
+	// rewind 1 ticks from tick 1; the world has no history, because ecs.Options.History is 0:
+	// set it to the number of ticks to retain, and create the world with it
 }
 
 func ExampleRegister_channel() {
 	type Door struct{ Opened chan bool }
 	_, err := ecs.Register[Door](ecs.NewWorld(ecs.Options{}))
-	fmt.Println(err)
+	fmt.Println(strings.ReplaceAll(err.Error(), ": ", ":\n"))
 	// Output:
-	// layout: Door.Opened: chan values cannot be stored: register ecs_test.Door: it cannot be saved; change the type, or set NoPersist and Component.Clone
+	// layout:
+	// Door.Opened:
+	// chan values cannot be stored:
+	// register ecs_test.Door:
+	// it cannot be saved; change the type, or set NoPersist and Component.Clone
 }
 
 func ExampleStorage_Mut() {

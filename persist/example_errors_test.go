@@ -6,12 +6,27 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist"
 )
 
 // The guide shows these programs, which cause the most frequent errors.
+
+// printError prints an error in lines of at most 90 letters.
+func printError(err error) {
+	line := ""
+	for word := range strings.FieldsSeq(err.Error()) {
+		if line != "" && utf8.RuneCountInString(line+" "+word) > 90 {
+			fmt.Println(line)
+			line = ""
+		}
+		line = strings.TrimSpace(line + " " + word)
+	}
+	fmt.Println(line)
+}
 
 func ExampleErrUncommitted() {
 	ctx := context.Background()
@@ -21,12 +36,13 @@ func ExampleErrUncommitted() {
 	store, _ := persist.Open(ctx, temp, world, persist.Options{})
 	_ = store.Commit()
 	turn()
-	fmt.Println(store.Goto(ctx, "@first")) // It would lose what turn changed.
+	printError(store.Goto(ctx, "@first")) // It would lose what turn changed.
 	_ = store.Commit()
 	fmt.Println(store.Goto(ctx, "@first"))
 	_ = store.Close(ctx)
 	// Output:
-	// persist: uncommitted changes: going to another state needs a tick that has ended; call it after Commit, and not in a system
+	// persist: uncommitted changes: going to another state needs a tick that has ended; call it
+	// after Commit, and not in a system
 	// <nil>
 }
 
@@ -53,14 +69,15 @@ func ExampleErrNotEmpty() {
 		turn() // Create the first entities after Open, if the tick is 0.
 		store, err := persist.Open(ctx, temp, world, persist.Options{})
 		if err != nil {
-			fmt.Println(err)
+			printError(err)
 			return
 		}
 		_ = store.Commit()
 		_ = store.Close(ctx)
 	}
 	// Output:
-	// persist: both world and directory hold a state: the world has 1 entities; open with an empty world, then call Store.Load to continue from a save; or open a new directory
+	// persist: both world and directory hold a state: the world has 1 entities; open with an
+	// empty world, then call Store.Load to continue from a save; or open a new directory
 }
 
 func ExampleErrSchema() {
@@ -76,9 +93,12 @@ func ExampleErrSchema() {
 	type body struct{ Health int }
 	after := ecs.NewWorld(ecs.Options{})
 	ecs.MustRegister(after, ecs.Component[body]{Name: "Body"})
-	fmt.Println(persist.Load(ctx, save, after))
+	printError(persist.Load(ctx, save, after))
 	// Output:
-	// persist: schema does not fit: ecs: stored values would be lost: component Body: body.Armor: dropped, was int64; to drop: ecs.Component[body]{Name: "Body", Dropped: []string{"Armor"}}; to convert: ecs.Component[body]{Name: "Body", Version: 1, Migrations: []ecs.Migration{ecs.Migrate(0, func(v oldBody) body { … })}}
+	// persist: schema does not fit: ecs: stored values would be lost: component Body:
+	// body.Armor: dropped, was int64; to drop: ecs.Component[body]{Name: "Body", Dropped:
+	// []string{"Armor"}}; to convert: ecs.Component[body]{Name: "Body", Version: 1, Migrations:
+	// []ecs.Migration{ecs.Migrate(0, func(v oldBody) body { … })}}
 }
 
 func ExampleErrNotFound() {
