@@ -126,9 +126,13 @@ func publish(w *window) {
 			digest = c.Game.World.Digest().String()
 		}
 		v := &c.View
+		ends, b := []any{}, w.bar()
+		for i, branch := range b.branches {
+			ends = append(ends, b.column(branch.To), b.row(i))
+		}
 		return map[string]any{
 			"now": v.Now, "newest": v.Newest, "digest": digest, "message": c.Message, "sprites": len(v.Sprites),
-			"branches": len(v.Branches), "replaying": v.Replaying, "watching": v.Watching, "ghost": v.Ghost != nil,
+			"branches": len(v.Branches), "ends": ends, "replaying": v.Replaying, "watching": v.Watching, "ghost": v.Ghost != nil,
 		}
 	}))
 }

@@ -27,6 +27,7 @@ import (
 // A state is what the page says about the game.
 type state struct {
 	Now, Newest, Sprites, Branches int64
+	Ends                           []float64 // The points of the ends of the branches: x, y, x, y, …
 	Digest, Message                string
 	Replaying, Watching, Ghost     bool
 }
@@ -84,8 +85,9 @@ func TestTime_BranchesLinksAndFiles(t *testing.T) {
 		t.Errorf("after a tick, the link is %q", hash)
 	}
 
-	// Click on the upper branch, which is the older one.
-	at := input.DispatchMouseEvent(input.MousePressed, 600, 800-40-4-9-4).WithButton(input.Left).WithClickCount(1)
+	// Click on the end of the upper branch, which is the older one. The bar changes until a rewind.
+	s := p.press("KeyR", "a rewind", func(s state) bool { return s.Now < s.Newest-2 })
+	at := input.DispatchMouseEvent(input.MousePressed, s.Ends[0], s.Ends[1]).WithButton(input.Left).WithClickCount(1)
 	p.run(at)
 	p.wait("the end of the branch", func(s state) bool { return strings.Contains(s.Message, "another future") && s.Branches == 2 })
 	at.Type = input.MouseReleased
@@ -113,7 +115,7 @@ func TestTime_BranchesLinksAndFiles(t *testing.T) {
 	checkRun(t, file, end.Newest)
 
 	p.run(chromedp.Navigate("about:blank"), chromedp.Navigate(url+link))
-	s := p.wait("the linked moment", func(s state) bool { return s.Message != "" })
+	s = p.wait("the linked moment", func(s state) bool { return s.Message != "" })
 	if s.Now != linked.Now || s.Digest != linked.Digest {
 		t.Errorf("the link leads to tick %d with digest %s; want tick %d, %s", s.Now, s.Digest, linked.Now, linked.Digest)
 	}
