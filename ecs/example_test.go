@@ -193,10 +193,10 @@ func ExampleStorage_Mut() {
 	e := world.Create()
 	positions.Set(e, Position{X: 1})
 	p := positions.Mut(e)
-	positions.Set(world.Create(), Position{}) // May move the rows, so p is stale now.
-	p = positions.Mut(e)                      // Take the pointer again, or write before the Set.
 	p.X = 2
+	positions.Set(world.Create(), Position{}) // May move the rows, so p is stale now.
+	positions.Mut(e).X++                      // Take the pointer again.
 	fmt.Println(positions.Values())
 	// Output:
-	// [{2 0} {0 0}]
+	// [{3 0} {0 0}]
 }

@@ -27,7 +27,7 @@ import (
 // A state is what the page says about the game.
 type state struct {
 	Now, Newest, Sprites, Branches int64
-	Ends                           []float64 // The points of the ends of the branches: x, y, x, y, …
+	Ends                           []float64 // The ends of the branches: x, y, x, y, …
 	Digest, Message                string
 	Replaying, Watching, Ghost     bool
 }
