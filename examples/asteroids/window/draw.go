@@ -376,13 +376,13 @@ func (w *window) drawBar(screen *ebiten.Image) {
 		vector.DrawFilledRect(screen, to-3, row-3, 6, 6, c, false)
 	}
 	vector.DrawFilledRect(screen, x-2, y-5, 4, height+10, white, false)
-	label := func(x float32, tick uint64, c color.Color) (left, right int) {
+	label := func(x float32, tick uint64, c color.Color) (right int) {
 		text := fmt.Sprintf("%.1f s", float64(tick)/60)
-		left = min(max(int(x)-7*len(text)/2, b.x), b.x+b.width-7*len(text))
+		left := min(max(int(x)-7*len(text)/2, b.x), b.x+b.width-7*len(text))
 		w.small(screen, left, b.y+b.height+4, c, text)
-		return left, left + 7*len(text)
+		return left + 7*len(text)
 	}
-	_, right := label(x, v.Now, white)
+	right := label(x, v.Now, white)
 	if end := b.column(v.Newest); v.Now < v.Newest && end-40 > float32(right) {
 		label(end, v.Newest, grey)
 	}

@@ -386,18 +386,18 @@ func (c *Catalog) tickBefore(tick uint64, point string, end uint64) (uint64, err
 // A tickSearch searches for a tick, and keeps the nearest ticks that it saw.
 type tickSearch struct {
 	*Catalog
-	tick   uint64
-	before *uint64 // The nearest tick before the wanted tick, or nil.
-	after  *uint64 // The nearest tick after the wanted tick, or nil.
+	tick                uint64
+	before, after       uint64 // The nearest ticks before and after the wanted tick.
+	hasBefore, hasAfter bool   // Whether the search saw such ticks.
 }
 
 // see reports whether the tick of a state is the wanted tick.
 func (s *tickSearch) see(tick uint64) bool {
 	switch {
-	case tick < s.tick && (s.before == nil || tick > *s.before):
-		s.before = &tick
-	case tick > s.tick && (s.after == nil || tick < *s.after):
-		s.after = &tick
+	case tick < s.tick && (!s.hasBefore || tick > s.before):
+		s.before, s.hasBefore = tick, true
+	case tick > s.tick && (!s.hasAfter || tick < s.after):
+		s.after, s.hasAfter = tick, true
 	}
 	return tick == s.tick
 }
@@ -423,17 +423,17 @@ func (s *tickSearch) onPath(end uint64) (seq uint64, ok bool) {
 
 // notFound returns the error for a tick that is not on the path to a state.
 func (s *tickSearch) notFound(state string) error {
-	if err := s.Removed(fmt.Sprintf("tick %d was", s.tick)); err != nil && s.before == nil {
+	if err := s.Removed(fmt.Sprintf("tick %d was", s.tick)); err != nil && !s.hasBefore {
 		return err
 	}
 	nearest := "has no ticks"
 	switch {
-	case s.before != nil && s.after != nil:
-		nearest = fmt.Sprintf("has ticks %d and %d, but none between", *s.before, *s.after)
-	case s.before != nil:
-		nearest = fmt.Sprintf("ends with tick %d", *s.before)
-	case s.after != nil:
-		nearest = fmt.Sprintf("begins with tick %d", *s.after)
+	case s.hasBefore && s.hasAfter:
+		nearest = fmt.Sprintf("has ticks %d and %d, but none between", s.before, s.after)
+	case s.hasBefore:
+		nearest = fmt.Sprintf("ends with tick %d", s.before)
+	case s.hasAfter:
+		nearest = fmt.Sprintf("begins with tick %d", s.after)
 	}
 	return fmt.Errorf("%w: tick %d; the path to %s %s", format.ErrNotFound, s.tick, state, nearest)
 }
