@@ -79,6 +79,7 @@ var allowed = map[string][]string{
 	"examples/asteroids":      {"persist", "examples/asteroids/game", "golang.org/x/term"},
 	"examples/asteroids/game": {"disk", "disk/archive", "ecs", "ecs/schedule", "persist"},
 	"examples/factory":        {"ecs", "ecs/schedule", "persist"},
+	"examples/guide/chapters": {},
 	"examples/life":           {"ecs", "journal", "persist"},
 	"examples/metrics":        {"ecs", "persist"},
 	"examples/queens":         {"ecs"},
