@@ -8,10 +8,11 @@ import (
 	"testing"
 )
 
-// The maximum number of lines of DESIGN.md and of a decision record.
+// The maximum number of lines of DESIGN.md, of a decision record, and of the index of the guide.
 const (
 	maxDesign = 250
 	maxRecord = 40
+	maxIndex  = 60
 )
 
 // TestDesignDoc_LinksToRecords checks that DESIGN.md links to each decision record. It also checks

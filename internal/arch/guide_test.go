@@ -47,6 +47,24 @@ func TestGuide_BlocksEqualSource(t *testing.T) {
 	}
 }
 
+// TestGuide_IndexComplete checks that the index of the guide links to each chapter, once.
+func TestGuide_IndexComplete(t *testing.T) {
+	index := readPage(t, "../../docs/guide/README.md", maxIndex)
+	chapters, err := filepath.Glob("../../docs/guide/*.md")
+	if err != nil || len(chapters) < 2 {
+		t.Fatal(err, len(chapters))
+	}
+	for _, chapter := range chapters {
+		name := filepath.Base(chapter)
+		if name == "README.md" {
+			continue
+		}
+		if n := strings.Count(index, "]("+name+"): "); n != 1 {
+			t.Errorf("docs/guide/README.md lists %s %d times, want once: - [Title](%s): what it shows.", name, n, name)
+		}
+	}
+}
+
 // functionBody returns the body of a function, and the output of an Example.
 func functionBody(t *testing.T, file, name string) (body, output string) {
 	t.Helper()
