@@ -31,7 +31,7 @@ type FileOptions struct {
 	//
 	// Sorted data, small numbers and text shrink to between an eighth and a quarter; random floats
 	// do not shrink. Without a disk limit, saving takes about 1.5 times as long, and loading 2 to 3
-	// times. docs/SLOTS.md has figures.
+	// times. docs/BENCHMARKS.md has figures.
 	Compress bool
 
 	// Build adds a description of the program and the machine to the file. ecsdump info shows it.

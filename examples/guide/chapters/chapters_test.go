@@ -1,0 +1,52 @@
+package chapters_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// The examples use these names.
+var (
+	ctx  = context.Background()
+	root string // The directory of all files.
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	root, err = os.MkdirTemp("", "stet-guide-")
+	check(err)
+	code := m.Run()
+	check(os.RemoveAll(root))
+	os.Exit(code)
+}
+
+// tempDir returns a new directory, which exists until the end of the test binary.
+func tempDir() string {
+	dir, err := os.MkdirTemp(root, "")
+	check(err)
+	return dir
+}
+
+// check ends an example that fails.
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// printError prints an error in lines of at most 90 letters.
+func printError(err error) {
+	line := ""
+	for word := range strings.FieldsSeq(err.Error()) {
+		if line != "" && utf8.RuneCountInString(line+" "+word) > 90 {
+			fmt.Println(line)
+			line = ""
+		}
+		line = strings.TrimSpace(line + " " + word)
+	}
+	fmt.Println(line)
+}

@@ -1,0 +1,104 @@
+package chapters_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
+
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+)
+
+func Example_diskOpen() {
+	dir := tempDir()
+	for range 2 { // Two runs of the program.
+		world := ecs.NewWorld(ecs.Options{})
+		coins := ecs.Must(ecs.RegisterResource(world, 0, ecs.Component[int]{Name: "Coins"}))
+		store, err := persist.Open(ctx, dir, world, persist.Options{})
+		check(err)
+		fmt.Println("tick", world.Tick(), "coins", coins.Get())
+		for range 3 {
+			*coins.Mut() += 10
+			check(store.Commit()) // Ends the tick. The journal gets what it changed.
+		}
+		check(store.Close(ctx)) // Waits until all ticks are durable.
+	}
+	// Output:
+	// tick 0 coins 0
+	// tick 3 coins 30
+}
+
+func Example_diskSlots() {
+	world := ecs.NewWorld(ecs.Options{})
+	level := ecs.Must(ecs.RegisterResource(world, 0, ecs.Component[int]{Name: "Level"}))
+	best := ecs.Must(ecs.RegisterResource(world, 0, ecs.Component[int]{Name: "Best", NoRewind: true}))
+	store, err := persist.Open(ctx, tempDir(), world, persist.Options{})
+	check(err)
+	play := func(levels int) {
+		for range levels {
+			*level.Mut()++
+			best.Set(max(best.Get(), level.Get()))
+			check(store.Commit())
+		}
+	}
+	play(3)
+	_, err = store.SaveSlot(ctx, "quick", "at the bridge")
+	check(err)
+	play(2)
+	check(store.LoadSlot(ctx, "quick"))
+	fmt.Println("level", level.Get(), "best", best.Get())
+	for _, slot := range store.Slots() {
+		fmt.Printf("%s: tick %d, %s\n", slot.Name, slot.Tick, slot.Note)
+	}
+	check(store.Commit())
+	check(store.Close(ctx))
+	// Output:
+	// level 3 best 5
+	// quick: tick 3, at the bridge
+}
+
+func Example_diskFile() {
+	world := ecs.NewWorld(ecs.Options{})
+	level := ecs.Must(ecs.RegisterResource(world, 0, ecs.Component[int]{Name: "Level"}))
+	store, err := persist.Open(ctx, tempDir(), world, persist.Options{})
+	check(err)
+	file := filepath.Join(tempDir(), "game1.save")
+	level.Set(3)
+	check(store.Commit())
+	saved := persist.SaveBehind(ctx, file, world) // A goroutine writes the file.
+	level.Set(4)                                  // The game goes on.
+	check(store.Commit())
+	check(<-saved)
+
+	check(store.Load(ctx, file))
+	fmt.Println("loaded: level", level.Get())
+	check(store.Goto(ctx, "@latest~1"))
+	fmt.Println("before the load: level", level.Get())
+	check(store.Close(ctx))
+	// Output:
+	// loaded: level 3
+	// before the load: level 4
+}
+
+func Example_diskFull() {
+	files := disktest.New() // A disk in memory, for tests.
+	world := ecs.NewWorld(ecs.Options{})
+	store, err := persist.Open(ctx, ".", world, persist.Options{Files: files})
+	check(err)
+	files.FailFrom(files.Calls()+1, syscall.ENOSPC)
+	_ = store.Commit() // Does not wait for the disk, so it may succeed.
+	fmt.Println("full:", errors.Is(store.Sync(ctx), syscall.ENOSPC))
+	printError(store.Commit()) // The game goes on in memory.
+
+	files.FailFrom(0, nil) // The player has deleted some films.
+	check(store.Resume(ctx))
+	fmt.Println(store.Commit(), store.Sync(ctx), "tick", world.Tick())
+	check(store.Close(ctx))
+	// Output:
+	// full: true
+	// persist: journal failed, nothing later is saved until Store.Resume: journal: write
+	// 00000001.seg: write journal/00000001.seg: no space left on device
+	// <nil> <nil> tick 3
+}
