@@ -91,6 +91,7 @@ var allowed = map[string][]string{
 	"internal/journeys":       {"ecs", "internal/dump", "persist"},
 	"internal/mutants":        {"internal/parallel"},
 	"internal/wording":        {},
+	"internal/webfiles":       {},
 	"internal/querygen":       {},
 	"benchmarks":              {},
 }

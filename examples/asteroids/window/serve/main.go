@@ -1,7 +1,8 @@
 // Serve compiles the game for browsers and serves it on this machine, or writes files for any web
 // host.
 //
-// The page consists of index.html, game.wasm, and wasm_exec.js, which is part of Go.
+// The page consists of index.html, game.wasm, and wasm_exec.js, which is part of Go. Next to each
+// file is the same file compressed by gzip.
 //
 // Usage:
 //
@@ -11,20 +12,19 @@
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
+	"context"
 	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
+	"os/signal"
 	"path/filepath"
-	"strings"
 	"time"
+
+	"github.com/stet-ecs/stet/internal/webfiles"
 )
 
 //go:embed index.html
@@ -41,105 +41,48 @@ func main() {
 }
 
 func run(addr, dir string) error {
-	var l net.Listener
-	if dir == "" { // Before the compilation, which takes long.
-		var err error
-		if l, err = net.Listen("tcp", addr); err != nil {
-			return fmt.Errorf("%w; choose another address with -addr", err)
-		}
-	}
-	fmt.Println("compiling the game for browsers; the first time takes about two minutes")
-	files, err := build()
-	if err != nil {
-		return err
-	}
 	if dir != "" {
-		return write(files, dir)
+		return build(dir)
 	}
-	fmt.Printf("play at http://%s (%.1f MB)\n", l.Addr(), float64(len(files["game.wasm"].compressed))/1e6)
-	server := &http.Server{Handler: files, ReadHeaderTimeout: 10 * time.Second}
-	return server.Serve(l)
-}
-
-// A file is a file of the page.
-type file struct {
-	contentType string
-	data        []byte
-	compressed  []byte // By gzip.
-}
-
-// A site has the files of the page, by name.
-type site map[string]file
-
-// build compiles the game.
-func build() (site, error) {
+	l, err := net.Listen("tcp", addr) // Before the compilation, which takes long.
+	if err != nil {
+		return fmt.Errorf("%w; choose another address with -addr", err)
+	}
 	temp, err := os.MkdirTemp("", "asteroids")
 	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(temp) }()
-	compiled := filepath.Join(temp, "game.wasm")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", compiled, "github.com/stet-ecs/stet/examples/asteroids/window")
-	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("go build: %w\n%s", err, text)
-	}
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		return nil, fmt.Errorf("go env GOROOT: %w", err)
-	}
-	s := site{}
-	for name, path := range map[string]string{
-		"game.wasm":    compiled,
-		"wasm_exec.js": filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec.js"),
-	} {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		s.add(name, data)
-	}
-	s.add("index.html", page)
-	return s, nil
-}
-
-func (s site) add(name string, data []byte) {
-	types := map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript", ".wasm": "application/wasm"}
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	_, _ = z.Write(data)
-	_ = z.Close()
-	s[name] = file{types[filepath.Ext(name)], data, b.Bytes()}
-}
-
-// ServeHTTP implements http.Handler.
-func (s site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	name := strings.TrimPrefix(r.URL.Path, "/")
-	if name == "" {
-		name = "index.html"
-	}
-	f, ok := s[name]
-	if !ok {
-		http.NotFound(w, r)
-		return
-	}
-	w.Header().Set("Content-Type", f.contentType)
-	data := f.data
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		w.Header().Set("Content-Encoding", "gzip")
-		data = f.compressed
-	}
-	w.Header().Set("Content-Length", fmt.Sprint(len(data)))
-	_, _ = w.Write(data)
-}
-
-// write writes the files to a directory.
-func write(s site, dir string) error {
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	for name, f := range s {
-		if err := os.WriteFile(filepath.Join(dir, name), f.data, 0o644); err != nil {
+	defer func() { _ = os.RemoveAll(temp) }()
+	if err := build(temp); err != nil {
+		return err
+	}
+	info, err := os.Stat(filepath.Join(temp, "game.wasm.gz"))
+	if err != nil {
+		return err
+	}
+	fmt.Printf("play at http://%s (%.1f MB)\n", l.Addr(), float64(info.Size())/1e6)
+	server := &http.Server{Handler: webfiles.Handler(os.DirFS(temp)), ReadHeaderTimeout: 10 * time.Second}
+	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	context.AfterFunc(interrupted, func() { _ = server.Close() })
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// build writes the files of the page to a directory.
+func build(dir string) error {
+	fmt.Println("compiling the game for browsers; the first time takes about two minutes")
+	if err := webfiles.Compile("", "github.com/stet-ecs/stet/examples/asteroids/window", dir, "game.wasm"); err != nil {
+		return err
+	}
+	loader, err := webfiles.Loader()
+	if err != nil {
+		return err
+	}
+	for name, data := range map[string][]byte{"index.html": page, "wasm_exec.js": loader} {
+		if err := webfiles.Write(dir, name, data); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ func serve(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
+		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
 	})
 	for lines := bufio.NewScanner(out); lines.Scan(); {
