@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"testing"
 	"unicode/utf8"
 )
 
@@ -14,15 +13,6 @@ var (
 	ctx  = context.Background()
 	root string // The directory of all files.
 )
-
-func TestMain(m *testing.M) {
-	var err error
-	root, err = os.MkdirTemp("", "stet-guide-")
-	check(err)
-	code := m.Run()
-	check(os.RemoveAll(root))
-	os.Exit(code)
-}
 
 // tempDir returns a new directory, which exists until the end of the test binary.
 func tempDir() string {
