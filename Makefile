@@ -33,7 +33,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test work lint knots journeys mutants deep race debug script browser opfs window site tables nats model failover narrow machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test work lint knots journeys mutants deep race debug script chromium browser opfs window site tables nats model failover narrow machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -74,8 +74,8 @@ mutants: ## puts MUTANTS single faults into ecs, chosen by SEED, and prints thos
 deep: ## the tests with all that they can try
 	STET_DEEP=1 go test -timeout 20m ./...
 
-race: ## the tests of what programs import, under the race detector
-	go test -race -short -timeout 20m $(RACE)
+race: ## the tests of the packages RACE, or those of them that match RUN, under the race detector
+	go test -race -short -timeout 20m $(if $(RUN),-run='$(RUN)') $(RACE)
 
 debug: ## the build that finds stray writes
 	go vet -tags stetdebug ./ecs/...
@@ -85,21 +85,23 @@ script: ## the types of the page's JavaScript, by tsc; skipped without npx
 	@if command -v npx >/dev/null; then npx --yes -p typescript@$(TYPESCRIPT) tsc -p persist/inspect/web/jsconfig.json; \
 	else echo 'skipped: npx is not installed'; fi
 
-browser: ## the page of ecsdump serve, used in a browser; SCRUB=10m for the test of memory. Installs Chromium if there is none
+chromium: # The browser of the next three; installs Chromium if there is none.
 	@for name in "$$STET_BROWSER" chromium chromium-browser google-chrome; do command -v "$$name" >/dev/null && exit; done; \
-	if command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq chromium; \
-	else echo 'install Chromium, or have STET_BROWSER name a program like it' >&2; exit 1; fi
-	cd persist/inspect/web/browsertest && go vet ./... && go test -count 1 -timeout 30m ./... -scrub $(SCRUB)
+	.ci/install chromium chromium; command -v chromium >/dev/null || \
+	{ echo 'install Chromium, or have STET_BROWSER name a program like it' >&2; exit 1; }
 
-opfs: ## the files of package disk/browser, in Chromium with and without OPFS, whose tabs are killed TABKILLS times each: make browser installs it
+browser: chromium ## the page of ecsdump serve, used in Chromium; SHORT=-short leaves out what takes long, SCRUB=10m is for the test of memory
+	cd persist/inspect/web/browsertest && go vet ./... && go test -count 1 -timeout 30m $(SHORT) ./... -scrub $(SCRUB)
+
+opfs: chromium ## the files of package disk/browser, in Chromium with and without OPFS, whose tabs are killed TABKILLS times each
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; GOBIN=$$dir go install $(WASM_BROWSER); \
 	export GOOS=js GOARCH=wasm; go vet ./disk/browser; \
-	go test -count 1 -exec "$$dir/wasmbrowsertest" ./disk/flat ./disk/browser -test.bench . -test.benchtime 0.3s
+	go test -count 1 $(SHORT) -exec "$$dir/wasmbrowsertest" ./disk/flat ./disk/browser -test.bench . -test.benchtime 0.3s
 	cd disk/browser/browsertest && GOOS=js GOARCH=wasm go vet ./program && go vet . && go test -count 1 . -kills $(TABKILLS)
 
-window: ## the game in a window of Xvfb, and in Chromium: make browser installs it. Installs Xvfb and headers if there is no Xvfb
-	@command -v Xvfb >/dev/null || { apt-get update -qq && apt-get install -y -qq $(WINDOW); }
-	cd examples/asteroids/window && go vet ./... && GOOS=js GOARCH=wasm go vet . && go test -count 1 -timeout 15m ./control ./windowtest
+window: chromium ## the game in a window of Xvfb and in Chromium; SHORT=-short tests only rewinding and saving. Installs Xvfb and headers if there is no Xvfb
+	@.ci/install Xvfb $(WINDOW)
+	cd examples/asteroids/window && go vet ./... && GOOS=js GOARCH=wasm go vet . && go test -count 1 -timeout 15m $(SHORT) ./control ./windowtest
 
 site: ## the game for a web host with https: files in the directory site
 	go run ./examples/asteroids/window/serve -o site

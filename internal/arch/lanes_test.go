@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	lanePattern = regexp.MustCompile(`-(?:run|skip) (?:'([^']*)'|([^\s'$]+))`)
+	lanePattern = regexp.MustCompile(`(?:-run |-skip |RUN=)(?:'([^']*)'|([^\s'$]+))`)
 	testFunc    = regexp.MustCompile(`^(Test|Fuzz|Example)`)
 )
 
@@ -44,9 +44,9 @@ func TestLanes_UnmatchedPattern(t *testing.T) {
 	names := []string{"TestOpen_Locked", "ExampleOpen"}
 	n := 0
 	text := "go test -run 'Open|Closed' -skip Locked ./a\ngo test -run '^$$' -bench .\n" +
-		"go test -run '^TestOpen_L|^Missing$$'\ngo test -run 'Open(_Locked)'"
+		"go test -run '^TestOpen_L|^Missing$$'\ngo test -run 'Open(_Locked)'; make race RUN='Locked|Gone'"
 	got := strings.Join(unmatchedPatterns(text, names, &n), " ")
-	if got != "Closed ^Missing$ Open(_Locked)" || n != 5 {
+	if got != "Closed ^Missing$ Open(_Locked) Gone" || n != 7 {
 		t.Errorf("unmatched: %q of %d", got, n)
 	}
 }

@@ -10,9 +10,7 @@ trap 'rm -rf "$dir"' EXIT
 full= # Set in the runs of deep.
 
 # Installs spin, where that is possible.
-if ! command -v spin >/dev/null && command -v apt-get >/dev/null; then
-	{ apt-get update -qq && apt-get install -y -qq spin; } >"$dir/apt" 2>&1 || tail -n 3 "$dir/apt"
-fi
+../../../.ci/install spin spin || true
 for program in spin gcc; do
 	if ! command -v $program >/dev/null; then
 		echo "model: SKIPPED: $program is missing and could not be installed"

@@ -241,6 +241,9 @@ func TestGame_Touch(t *testing.T) {
 
 // On a wide screen, the buttons are at the sides.
 func TestGame_TouchWideScreen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the long lane runs this test: it takes long")
+	}
 	p := play(t, serve(t), 800, 400)
 	p.until("the game", func(now, _ int64) bool { return now >= 0 })
 	p.touch(input.TouchStart, 400, 100)

@@ -63,6 +63,9 @@ func (p *player) hash() (hash string) {
 // A player saves a slot, rewinds, starts a branch, visits the old branch, and makes a link. Then
 // the player watches a replay and saves the run in a file. The test replays this file.
 func TestTime_BranchesLinksAndFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the long lane runs this test: it takes long")
+	}
 	url := serve(t)
 	p := play(t, url, 1280, 800)
 	p.wait("the game", func(s state) bool { return s.Now >= 0 })
@@ -162,6 +165,9 @@ func checkRun(t *testing.T, file []byte, newest int64) {
 
 // If the browser refuses to store files, the page says so, and begins no game.
 func TestTime_StorageRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the long lane runs this test: it takes long")
+	}
 	url := serve(t)
 	p := play(t, "about:blank", 400, 800)
 	p.run(chromedp.ActionFunc(func(ctx context.Context) error {
@@ -194,6 +200,9 @@ func (p *player) otherWindow() *player {
 // A second tab watches the game in the first tab. When the first tab is closed, the second one
 // opens the game.
 func TestTime_SecondTabWatches(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the long lane runs this test: it takes long")
+	}
 	url := serve(t)
 	p := play(t, url, 1280, 800)
 	p.wait("the game", func(s state) bool { return s.Now >= 0 })

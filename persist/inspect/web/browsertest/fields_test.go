@@ -111,6 +111,9 @@ func TestStatusLine_NarrowWindow(t *testing.T) {
 // The names A and B must be readable on every background of the bar, also when both are at the
 // same tick.
 func TestBarCursors_NamesReadable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the long lane runs this test: it takes long")
+	}
 	b := browser(t)
 	url := serve(t, store(t, 800))
 	for _, dark := range []bool{false, true} {

@@ -47,6 +47,9 @@ func (s *server) kill() {
 // Without any input, the page must show that its server has stopped. It must remove the message
 // when a server answers again.
 func TestPage_ShowsStoppedServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the long lane runs this test: it takes long")
+	}
 	b := browser(t)
 	for _, path := range []string{store(t, 200), save(t, settle(20), 3)} {
 		s := start(t, path, "127.0.0.1:0")

@@ -53,6 +53,9 @@ const extent = `(() => {
 })()`
 
 func TestMap_OneDistantPoint(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the long lane runs this test: it takes long")
+	}
 	b := browser(t)
 	for _, far := range []float64{1e9, -1e308, math.MaxFloat64} {
 		p := open(t, b, serve(t, spots(t, append(square(400), Spot{far, 3}), 0)), 1280, 800, false)
@@ -73,6 +76,9 @@ func TestMap_OneDistantPoint(t *testing.T) {
 }
 
 func TestMap_LargestFloat64(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the long lane runs this test: it takes long")
+	}
 	b := browser(t)
 	var places []Spot
 	for i := range 200 {

@@ -36,6 +36,9 @@ func TestHostileNames_ShownAsText(t *testing.T) {
 // With names of any length and contents, no screen may be wider than the window. Elements next to
 // a name must have enough space, and expressions must be able to use the name.
 func TestLongNames_FitLayout(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the long lane runs this test: it takes long")
+	}
 	b := browser(t)
 	url := serve(t, longStore(t))
 	for _, width := range []int64{1280, 400} {

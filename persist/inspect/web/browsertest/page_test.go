@@ -561,6 +561,9 @@ func TestFollow_OpenStore(t *testing.T) {
 
 // Browsers allow six connections to a server. Closed and hidden pages must use no connection.
 func TestServer_ManyOpenTabs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the long lane runs this test: it takes long")
+	}
 	b := browser(t)
 	url := serve(t, store(t, 50))
 	first := open(t, b, url, 1280, 800, false)
@@ -634,6 +637,9 @@ var scrubbing = flag.Duration("scrub", 5*time.Second, "how long to scrub for the
 
 // Scrubbing must not increase the memory of the page, of its cached answers, or of the server.
 func TestScrubbing_MemoryDoesNotGrow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the long lane runs this test: it takes long")
+	}
 	b := browserFor(t, 3*time.Minute+*scrubbing)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
 	p.shows("#entities", "orc-")

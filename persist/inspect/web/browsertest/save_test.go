@@ -105,6 +105,9 @@ func (p *page) showsSchema() {
 }
 
 func TestSaveFile_EveryScreen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the long lane runs this test: it takes long")
+	}
 	b := browser(t)
 	url := serve(t, save(t, settle(60), 30))
 	for _, width := range []int64{1280, 400} {

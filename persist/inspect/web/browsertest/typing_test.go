@@ -31,6 +31,9 @@ func (p *page) slow(questions ...string) {
 
 // A text that the user types during a request must stay in its field.
 func TestTyping_DuringRequest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the long lane runs this test: it takes long")
+	}
 	b := browser(t)
 	p := open(t, b, serve(t, store(t, 200)), 1280, 800, false)
 	holds := func(selector, text string) {
