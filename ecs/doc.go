@@ -142,7 +142,8 @@
 // wait for them.
 //
 // The arithmetic of the program may still differ between machines: arm64 fuses x + v*dt into one
-// operation, amd64 does not. Write x + float64(v*dt). docs/MACHINES.md lists the other cases.
+// operation, amd64 does not. Write x + float64(v*dt). docs/guide/DETERMINISM.md lists the other
+// cases.
 //
 // # Options
 //
