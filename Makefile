@@ -33,7 +33,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test work lint knots journeys mutants deep race debug script chromium browser opfs window site tables nats model failover narrow machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test work lint knots journeys mutants deep race debug script chromium browser opfs window site site-serve site-test tables nats model failover narrow machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -55,7 +55,7 @@ work: ## the short tests of all modules, with the versions of go.work
 	GOWORK= go test -short -timeout 10m work
 
 # The modules that lie below this one.
-NESTED = cmd/ecsdump-tables disk/browser/browsertest examples/asteroids/window persist/inspect/web/browsertest persist/replica/natslog
+NESTED = cmd/ecsdump-tables disk/browser/browsertest docs/site examples/asteroids/window persist/inspect/web/browsertest persist/replica/natslog
 
 lint: ## golangci-lint, built from source at its pinned version, for every module; the spelling of pages and scripts
 	@set -e; for module in . $(NESTED); do echo "golangci-lint in $$module"; \
@@ -81,11 +81,12 @@ debug: ## the build that finds stray writes
 	go vet -tags stetdebug ./ecs/...
 	go test -tags stetdebug -gcflags=github.com/stet-ecs/stet/...=-d=checkptr ./ecs ./ecs/internal/track ./ecs/rollback ./ecs/schedule
 
-script: ## the types of the page's JavaScript, by tsc; skipped without npx
-	@if command -v npx >/dev/null; then npx --yes -p typescript@$(TYPESCRIPT) tsc -p persist/inspect/web/jsconfig.json; \
+script: ## the types of the JavaScript of the pages, by tsc; skipped without npx
+	@if command -v npx >/dev/null; then for dir in persist/inspect/web docs/site; do \
+		npx --yes -p typescript@$(TYPESCRIPT) tsc -p $$dir/jsconfig.json || exit 1; done; \
 	else echo 'skipped: npx is not installed'; fi
 
-chromium: # The browser of the next three; installs Chromium if there is none.
+chromium: # The browser of four targets; installs Chromium if there is none.
 	@for name in "$$STET_BROWSER" chromium chromium-browser google-chrome; do command -v "$$name" >/dev/null && exit; done; \
 	.ci/install chromium chromium; command -v chromium >/dev/null || \
 	{ echo 'install Chromium, or have STET_BROWSER name a program like it' >&2; exit 1; }
@@ -103,8 +104,14 @@ window: chromium ## the game in a window of Xvfb and in Chromium; SHORT=-short t
 	@.ci/install Xvfb $(WINDOW)
 	cd examples/asteroids/window && go vet ./... && GOOS=js GOARCH=wasm go vet . && go test -count 1 -timeout 15m $(SHORT) ./control ./windowtest
 
-site: ## the game for a web host with https: files in the directory site
-	go run ./examples/asteroids/window/serve -o site
+site: ## the documentation for a web host with https, and the game: files in the directory site
+	cd docs/site && go run . -build
+
+site-serve: ## builds the same, and serves it at 127.0.0.1:8080
+	cd docs/site && go run .
+
+site-test: chromium ## the program that builds the documentation, and its pages in Chromium; npm downloads axe-core
+	cd docs/site && go vet ./... && GOOS=js GOARCH=wasm go vet ./testdata/... && go test -count 1 -timeout 5m ./...
 
 tables: ## export --format parquet and sqlite, as pandas, DuckDB and sqlite3 read them: in a new environment of Python, with packages of PyPI
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; python3 -m venv $$dir; $$dir/bin/pip install -q pandas pyarrow duckdb; \

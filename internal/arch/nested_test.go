@@ -20,6 +20,7 @@ var nested = map[string][]string{
 	"cmd/ecsdump-tables":              {"ecs/layout", "internal/dump"},
 	// For the program of the tests.
 	"disk/browser/browsertest":  {"disk/browser", "ecs", "persist"},
+	"docs/site":                 {"internal/webfiles"},
 	"examples/asteroids/window": {"examples/asteroids/game", "ecs", "disk", "disk/archive", "disk/browser", "disk/disktest", "internal/webfiles", "persist", "persist/inspect"},
 	"persist/replica/natslog": {"persist/replica", "disk", "internal/dump",
 		// The example needs a world, a store and the web page.
