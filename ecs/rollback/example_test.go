@@ -63,3 +63,57 @@ func ExampleSession() {
 	// guessed: [{3} {0}]
 	// known:   [{3} {30}] made again: 2
 }
+
+// Every peer says how far it is, and what it knows. If a player leaves, all remaining peers drop
+// its peer from the same tick on.
+func ExampleSession_Drop() {
+	places, here := newWalk(0)
+	_, there := newWalk(1)
+	var m rollback.Message[steps]
+	for range 40 {
+		if err := here.Advance(1); err != nil {
+			fmt.Println(err)
+		}
+		if err := there.Advance(2); err != nil {
+			fmt.Println(err)
+		}
+		// A game sends the messages over a network.
+		for _, send := range []struct{ from, to *rollback.Session[steps] }{{there, here}, {here, there}} {
+			sender, receiver := 0, 1
+			if send.from == there {
+				sender, receiver = 1, 0
+			}
+			if err := send.from.Report(receiver, &m); err != nil {
+				fmt.Println(err)
+			}
+			if err := send.to.Receive(sender, &m); err != nil {
+				fmt.Println(err)
+			}
+		}
+	}
+	if err := here.Settle(); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println("inputs known up to tick", here.Known(1), "and final up to tick", here.Confirmed())
+	fmt.Println("the digests are equal up to tick", here.Agreed(1), "ahead by", here.Ahead())
+	fmt.Println("both run the same program:", here.Build(0) == here.Build(1))
+
+	// The other player leaves. With more peers, Known is the maximum over all that remain.
+	if err := here.Drop(1, here.Known(1)+1); err != nil {
+		fmt.Println(err)
+	}
+	for range 2 {
+		if err := here.Advance(1); err != nil {
+			fmt.Println(err)
+		}
+	}
+	if err := here.Settle(); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(places.Values(), "final up to tick", here.Confirmed())
+	// Output:
+	// inputs known up to tick 41 and final up to tick 41
+	// the digests are equal up to tick 21 ahead by 0
+	// both run the same program: true
+	// [{42} {80}] final up to tick 43
+}
