@@ -2,6 +2,7 @@ package ecs_test
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
 )
@@ -307,4 +308,126 @@ func ExampleCommands_Create() {
 	// Output:
 	// 1v1 {0v1}
 	// {3 0} true
+}
+
+// Changes since a tick tell a renderer or a server what to update.
+func ExampleEntityDelta() {
+	world := ecs.NewWorld(ecs.Options{History: 10})
+	positions := ecs.MustRegister[Position](world)
+	round := ecs.Must(ecs.RegisterResource(world, 1, ecs.Component[int]{Name: "Round"}))
+	moved := positions.Changed()
+	a := world.Create()
+	positions.Set(a, Position{})
+	world.Commit()
+	positions.Mut(a).X = 5
+	b := world.Create()
+	positions.Set(b, Position{})
+	round.Set(2)
+
+	entities, err := world.SinceCommit()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("created since the commit:", entities.Created())
+	edit, changed, err := round.SinceCommit()
+	fmt.Println("round:", edit.Old, "to", edit.New, changed, err)
+	world.Commit()
+
+	// The same objects serve for later ticks.
+	if err := entities.Since(0); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println("created since tick 0:", entities.Created())
+	delta, err := positions.Since(0)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := delta.Since(1); err != nil {
+		fmt.Println(err)
+	}
+	for e, edit := range delta.Changed() {
+		fmt.Println("since tick 1:", e, edit.Old, "to", edit.New)
+	}
+	if err := moved.Since(1); err != nil {
+		fmt.Println(err)
+	}
+	for e := range ecs.NewQuery1(ecs.Read(positions)).With(moved).All() {
+		fmt.Println("a query of what changed:", e)
+	}
+	if err := entities.SinceCommit(); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println("created since the commit:", len(entities.Created()))
+	// Output:
+	// created since the commit: [1v1]
+	// round: 1 to 2 true <nil>
+	// created since tick 0: [0v1 1v1]
+	// since tick 1: 0v1 {0 0} to {5 0}
+	// a query of what changed: 0v1
+	// created since the commit: 0
+}
+
+// Hooks keep data outside of the world up to date. Required components are added by themselves.
+func ExampleStorage_RequiredBy() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	velocities := ecs.MustRegister[Velocity](world)
+	velocities.RequiredBy(positions, Velocity{X: 1})
+	world.OnCreate(func(e ecs.Entity) { fmt.Println("create", e) })
+	positions.OnSet(func(e ecs.Entity, old, now Position) { fmt.Println("set", e, old, "to", now) })
+	world.OnDestroy(func(e ecs.Entity) { fmt.Println("destroy", e, "with", velocities.Has(e)) })
+
+	e := world.Create()
+	positions.Set(e, Position{1, 1})
+	positions.Set(e, Position{2, 2})
+	fmt.Println(world.KeepOnly(e, velocities), "removed;", positions.Has(e), velocities.Has(e))
+	world.Clear()
+	// Output:
+	// create 0v1
+	// set 0v1 {1 1} to {2 2}
+	// 1 removed; false true
+	// destroy 0v1 with true
+}
+
+// A command may be any function of the world. It runs when the commands are applied.
+func ExampleCommands_Do() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	positions.Set(world.Create(), Position{X: 10})
+	var commands ecs.Commands
+	for e, p := range positions.All() {
+		if p.X > 5 {
+			commands.Do(func(w *ecs.World) {
+				twin, _ := w.CloneEntity(e)
+				positions.Mut(twin).X = p.X / 2
+			})
+		}
+	}
+	world.Apply(&commands)
+	fmt.Println(positions.Values())
+	// Output:
+	// [{10 0} {5 0}]
+}
+
+// Readers of events keep their place in the world, so a rewind restores what they have read.
+func ExampleEventReader() {
+	type Hit struct{ Damage int }
+	world := ecs.NewWorld(ecs.Options{})
+	hits := ecs.Must(ecs.RegisterEvent[Hit](world))
+	reader := ecs.Must(hits.Reader("sound"))
+	hits.Send(Hit{1})
+	world.Commit()
+	fmt.Println("last tick:", slices.Collect(hits.Last()))
+	hits.Send(Hit{2})
+	fmt.Println("unread:", slices.Collect(reader.All()), "missed:", reader.Missed())
+
+	clone := world.Clone()
+	hits.In(clone).Send(Hit{3})
+	fmt.Println("in the clone:", slices.Collect(reader.In(clone).All()), "here:", reader.Len())
+	// Output:
+	// last tick: [{1}]
+	// unread: [{1} {2}] missed: 0
+	// in the clone: [{3}] here: 0
 }

@@ -2,6 +2,7 @@ package ecs_test
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
 )
@@ -98,4 +99,82 @@ func ExampleRegisterRand() {
 	// [3 3 1 2 4 3]
 	// [5 4 5 5 2 1]
 	// [cid ann dan bob]
+}
+
+// The history says which ticks it holds, and how much memory they need.
+func ExampleHistory_Ticks() {
+	world := ecs.NewWorld(ecs.Options{History: 3})
+	positions := ecs.MustRegister[Position](world)
+	e := world.Create()
+	for range 5 {
+		positions.Set(e, Position{})
+		world.Commit()
+	}
+	history := world.History()
+	fmt.Println("ticks:", slices.Collect(history.Ticks()))
+	nearest, ok := history.Nearest(1)
+	fmt.Println("nearest to tick 1:", nearest, ok)
+	fmt.Println("memory:", history.Bytes() > 0, "of tick 3:", history.TickBytes(3) > 0)
+	// Output:
+	// ticks: [2 3 4 5]
+	// nearest to tick 1: 2 true
+	// memory: true of tick 3: true
+}
+
+// Past reads the world of an earlier tick, while the world stays in the present.
+func ExamplePast() {
+	world := ecs.NewWorld(ecs.Options{History: 3})
+	positions := ecs.MustRegister[Position](world)
+	lives := ecs.Must(ecs.RegisterResource(world, 3, ecs.Component[int]{Name: "Lives"}))
+	a := world.Create()
+	positions.Set(a, Position{X: 1})
+	world.Commit()
+	positions.Mut(a).X = 2
+	lives.Set(2)
+	b := world.Create()
+	world.Commit()
+
+	past, err := world.History().At(1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	then := positions.At(past)
+	for e := range past.Entities() {
+		position, ok := then.Get(e)
+		fmt.Println("tick", past.Tick(), e, position, ok, lives.At(past))
+	}
+	fmt.Println(past.Len(), "entity,", then.Len(), "position,", past.Alive(b), then.Has(b))
+	if err := past.At(2); err != nil { // The storage in the past moves as well.
+		fmt.Println(err)
+	}
+	position, _ := then.Get(a)
+	fmt.Println("tick", past.Tick(), position, lives.At(past))
+	for range 4 {
+		world.Commit()
+	}
+	fmt.Println("still retained:", past.Valid())
+	// Output:
+	// tick 1 0v1 {1 0} true 3
+	// 1 entity, 1 position, false false
+	// tick 2 {2 0} 2
+	// still retained: false
+}
+
+// The source of random numbers belongs to the world. A rewind repeats its numbers.
+func ExampleNewRand() {
+	world := ecs.NewWorld(ecs.Options{History: 5})
+	rand := ecs.Must(ecs.RegisterRand(world, 1, 2))
+	world.Commit()
+	first := rand.Uint64()
+	if err := world.History().Rewind(0); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(rand.Uint64() == first)
+	rand.Seed(3, 4)
+	free := ecs.NewRand(3, 4) // A source outside of the world.
+	fmt.Println(rand.Uint64N(1000) == free.Uint64N(1000), rand.In(world.Clone()).Uint64() == free.Uint64())
+	// Output:
+	// true
+	// true true
 }

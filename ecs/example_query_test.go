@@ -330,3 +330,15 @@ func ExampleBits_AndNot() {
 	}
 	// Output: 0v1 4v1
 }
+
+// A mask is a set of entity indices that filters a query.
+func ExampleMask_Remove() {
+	world := ecs.NewWorld(ecs.Options{})
+	selected := world.NewMask()
+	e := world.Create()
+	fmt.Println(selected.Add(e.Index()), selected.Bits.Has(e.Index()))
+	fmt.Println(selected.Remove(e.Index()), selected.Remove(e.Index()), selected.Len())
+	// Output:
+	// true true
+	// true false 0
+}

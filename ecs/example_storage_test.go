@@ -3,6 +3,7 @@ package ecs_test
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
 )
@@ -318,4 +319,141 @@ func ExampleStorage_SortLike() {
 	positions.SortLike(velocities)
 	fmt.Println(velocities.Entities(), positions.Entities())
 	// Output: [3v1 1v1] [3v1 1v1 0v1 2v1]
+}
+
+// Reserve allocates before the game starts, and Shrink frees what a level no longer needs.
+func ExampleWorld_Reserve() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	world.Reserve(10_000)
+	positions.Reserve(10_000)
+	memory := world.MemoryUsage()
+	reserved, full := memory.Total(), memory.Storages[0].Total()
+	for range 100 {
+		positions.Set(world.Create(), Position{})
+	}
+	memory = world.MemoryUsage()
+	fmt.Println("grown:", memory.Total() > reserved, memory.Storages[0].Total() > full)
+	world.Shrink()
+	memory = world.MemoryUsage()
+	fmt.Println("smaller:", memory.Total() < reserved, memory.Storages[0].Total() < full)
+	// Output:
+	// grown: false false
+	// smaller: true true
+}
+
+// Tools and consoles use storages by their names, and values as JSON.
+func ExampleWorld_Storages() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	lives := ecs.Must(ecs.RegisterResource(world, 3, ecs.Component[int]{Name: "Lives"}))
+	e := world.Create()
+	positions.Set(e, Position{1, 2})
+
+	for _, s := range world.Storages() {
+		fmt.Println(s.Name(), s.Len(), s.Entities())
+	}
+	json, _ := positions.GetJSON(e)
+	fmt.Println(string(json))
+	fmt.Println(positions.SetJSON(e, []byte(`{"Y": 7}`)), positions.SetJSON(e, []byte(`{"Z": 7}`)))
+	value, _ := positions.GetAny(e)
+	fmt.Println(value, positions.SetAny(e, Position{3, 4}), positions.Values())
+
+	json, _ = lives.GetJSON(ecs.None)
+	fmt.Println(lives.SetJSON(ecs.None, []byte("5")), "was", string(json))
+	any, _ := lives.GetAny(ecs.None)
+	fmt.Println(any, lives.SetAny(ecs.None, 6), *lives.Read(), lives.Len(), lives.Entities())
+	fmt.Println(lives.In(world.Clone()).Get(), lives.Raw().Name())
+	// Output:
+	// Position 1 [0v1]
+	// Lives 1 []
+	// {"X":1,"Y":2}
+	// <nil> ecs: Position of 0v1: no field "Z"; did you mean X or Y?
+	// {1 7} <nil> [{3 4}]
+	// <nil> was 3
+	// 5 <nil> 6 1 []
+	// 6 Lives
+}
+
+// A storage can be a work queue. The loop also visits the entities that it adds.
+func ExampleStorage_Drain() {
+	type Depth struct{ N int }
+	world := ecs.NewWorld(ecs.Options{})
+	queue := ecs.MustRegister[Depth](world)
+	queue.Set(world.Create(), Depth{0})
+	for e, d := range queue.Drain() {
+		fmt.Println(e, d.N)
+		if d.N < 3 {
+			queue.Set(world.Create(), Depth{d.N + 1})
+		}
+	}
+	fmt.Println(queue.Len())
+	// Output:
+	// 0v1 0
+	// 1v1 1
+	// 2v1 2
+	// 3v1 3
+	// 0
+}
+
+// A bundle sets and removes several components at once.
+func ExampleBundle2_Set() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	velocities := ecs.MustRegister[Velocity](world)
+	body := ecs.NewBundle2(positions, velocities)
+	e := world.Create()
+	fmt.Println(body.Set(e, Position{1, 1}, Velocity{2, 2}), positions.Values(), velocities.Values())
+	fmt.Println(body.Remove(e), body.Remove(e), positions.Len(), velocities.Len())
+	// Output:
+	// true [{1 1}] [{2 2}]
+	// true false 0 0
+}
+
+// An index can demand that each key belongs to at most one entity.
+func ExampleIndex_Set() {
+	type Cell struct{ X, Y int }
+	world := ecs.NewWorld(ecs.Options{})
+	cells := ecs.MustRegister[Cell](world)
+	byCell := ecs.NewIndex(cells, func(c Cell) Cell { return c })
+	rock, hero := world.Create(), world.Create()
+	fmt.Println(byCell.Set(rock, Cell{1, 1}), byCell.Set(hero, Cell{2, 1}))
+	fmt.Println(byCell.Set(hero, Cell{1, 1}))
+	there, taken := byCell.First(Cell{1, 1})
+	fmt.Println(there == rock, taken, slices.Collect(byCell.Keys()))
+
+	fmt.Println(byCell.Replace(hero, Cell{1, 1}), cells.Has(rock))
+	fmt.Println(byCell.In(world.Clone()).Len(Cell{1, 1}))
+	byCell.Close() // The index no longer follows the component.
+	// Output:
+	// <nil> <nil>
+	// ecs: Cell of 1v1: the key is taken: 0v1 has it
+	// true true [{1 1} {2 1}]
+	// true false
+	// 1
+}
+
+// Align sorts the rows of storages once, so that a query visits consecutive rows. A group keeps
+// them so.
+func ExampleWorld_Align() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	velocities := ecs.MustRegister[Velocity](world)
+	for i := range 6 {
+		e := world.Create()
+		positions.Set(e, Position{})
+		if i%2 == 1 {
+			velocities.Set(e, Velocity{})
+		}
+	}
+	world.Align(velocities, positions)
+	fmt.Println(velocities.Entities(), positions.Entities())
+
+	group := ecs.Must(world.NewGroup(positions, velocities))
+	velocities.Set(positions.Entities()[3], Velocity{})
+	group.Pack() // Needed only after a load or a rewind: see its comment.
+	fmt.Println(group.Entities(), group.In(world.Clone()).Len())
+	// Output:
+	// [1v1 3v1 5v1] [1v1 3v1 5v1 0v1 4v1 2v1]
+	// [1v1 3v1 5v1 0v1] 4
 }

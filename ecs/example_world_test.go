@@ -276,3 +276,54 @@ func ExampleWorld_MemoryUsage() {
 	// Position 4096 2048 0
 	// 4096 true
 }
+
+// A checkpoint that is never released needs more and more memory. Its name says where it was taken.
+func ExampleWorld_CheckpointAs() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	e := world.Create()
+	positions.Set(e, Position{})
+	world.Commit()
+	world.CheckpointAs("before the AI thinks")
+	positions.Mut(e).X = 1
+	for cp := range world.Checkpoints() {
+		fmt.Println(cp.Name(), "- in tick", cp.Tick()+1, "- needs memory:", cp.Bytes() > 0)
+	}
+	// Output:
+	// before the AI thinks - in tick 2 - needs memory: true
+}
+
+// Dirty tells an autosave whether anything changed. Restores tells a cache that the world went
+// back.
+func ExampleWorld_Dirty() {
+	world := ecs.NewWorld(ecs.Options{History: 5})
+	positions := ecs.MustRegister[Position](world)
+	e := world.Create()
+	fmt.Println("after Create:", world.Dirty())
+	world.Commit()
+	fmt.Println("after Commit:", world.Dirty(), world.Restores())
+	positions.Set(e, Position{})
+	world.Commit()
+	if err := world.History().Rewind(1); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println("after Rewind:", world.Dirty(), world.Restores(), positions.Has(e))
+	blank := world.Blank(nil) // The same storages, without entities.
+	fmt.Println("blank:", blank.Len(), "entities,", len(blank.Storages()), "storage")
+	// Output:
+	// after Create: true
+	// after Commit: false 0
+	// after Rewind: false 1 false
+	// blank: 0 entities, 1 storage
+}
+
+// Entities are printed as index and generation, and can be read back.
+func ExampleParseEntity() {
+	e, err := ecs.ParseEntity("12v3")
+	fmt.Println(e.Index(), e.Generation(), err, e == ecs.NewEntity(12, 3))
+	_, err = ecs.ParseEntity("twelve")
+	fmt.Println(err)
+	// Output:
+	// 12 3 <nil> true
+	// ecs: "twelve" is not an entity; write INDEXvGENERATION, as in 12v3
+}
