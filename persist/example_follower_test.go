@@ -14,16 +14,18 @@ func ExampleFollower() {
 	ctx := context.Background()
 	dir, remove := tempDir()
 	defer remove()
-	game := ecs.NewWorld(ecs.Options{})
-	score := ecs.Must(ecs.RegisterResource(game, 0, ecs.Component[int]{Name: "Score"}))
+	newScore := func() (*ecs.World, *ecs.Resource[int]) {
+		w := ecs.NewWorld(ecs.Options{History: 100})
+		return w, ecs.Must(ecs.RegisterResource(w, 0, ecs.Component[int]{Name: "Score"}))
+	}
+	game, score := newScore()
 	store, err := persist.Open(ctx, dir, game, persist.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 
-	standby := ecs.NewWorld(ecs.Options{History: 100})
-	seen := ecs.Must(ecs.RegisterResource(standby, 0, ecs.Component[int]{Name: "Score"}))
+	standby, seen := newScore()
 	follower, err := persist.Follow(ctx, dir, standby)
 	if err != nil {
 		fmt.Println(err)
@@ -41,6 +43,9 @@ func ExampleFollower() {
 	changed, err := follower.Advance(ctx)
 	fmt.Println("tick", standby.Tick(), "score", seen.Get(), changed, err)
 
+	watcher, _ := newScore()
+	viewer, err := persist.Follow(ctx, dir, watcher) // Any number of processes may follow.
+	fmt.Println("viewer:", watcher.Tick(), err, viewer.Close())
 	_, err = follower.Open(ctx, persist.Options{}) // The game still has the store open.
 	fmt.Println("taken:", err == nil)
 	if err := store.Close(ctx); err != nil {
@@ -60,6 +65,7 @@ func ExampleFollower() {
 	fmt.Println("closed:", store.Close(ctx) == nil)
 	// Output:
 	// tick 5 score 50 true <nil>
+	// viewer: 5 <nil> <nil>
 	// taken: false
 	// committed: true tick 4 score 31
 	// closed: true
