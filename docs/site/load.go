@@ -313,6 +313,11 @@ func (s *site) resolveComment(p *page, text string) {
 			s.fail(p, "the program %s is not a directory of the project", m[1])
 			return
 		}
+		for _, other := range s.programs() {
+			if other != m[1] && programFile(other) == programFile(m[1]) {
+				s.fail(p, "the programs %s and %s have the same name", other, m[1])
+			}
+		}
 		p.programs = append(p.programs, m[1])
 		s.sources[m[1]] = true
 	} else if m := codeComment.FindStringSubmatch(text); m != nil {

@@ -96,11 +96,12 @@ func TestLoad_Faults(t *testing.T) {
 		"![x](x.png)":                   "the link to x.png has no target",
 		"[x](../../../y)":               "the link to ../../../y has no target",
 		"<!-- run examples/missing -->": "the program examples/missing is not a directory",
-		"<!-- ecs/a_test.go Example -->\n```go\n```": "the code of Example: ",
+		"<!-- run docs/guide -->\n\n<!-- run x/guide -->": "the programs docs/guide and x/guide have the same name",
+		"<!-- ecs/a_test.go Example -->\n```go\n```":      "the code of Example: ",
 		"<p>x</p>":     "HTML: <p>x</p>",
 		"a <b>x</b> c": "HTML in a line: ",
 	} {
-		_, err := load(project(map[string]string{"docs/guide/A.md": "# A\n\n" + text + "\n"}), false)
+		_, err := load(project(map[string]string{"docs/guide/A.md": "# A\n\n" + text + "\n", "x/guide/x.go": ""}), false)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: the error is %v, want %s", text, err, want)
 		}

@@ -3,7 +3,7 @@
 
 import { make } from "./site.js";
 
-const rate = 15; // Ticks a second.
+const usualRate = 10; // Ticks a second, if the program has no rate.
 
 // The names of keys for programs.
 /** @type {Record<string, string>} */
@@ -11,6 +11,8 @@ const names = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown
 
 /** @typedef {{ tick: number, oldest: number, newest: number, view: string }} State */
 /** @typedef {{ name: string, value: number, min: number, max: number, step: number }} Param */
+
+/** @typedef {{ ino: number, entries: Map<string, unknown>, data: Uint8Array, size: number, time: number }} Files */
 
 /** A process is a running program. */
 class Process {
@@ -22,17 +24,18 @@ class Process {
   /**
    * @param {string} script
    * @param {(text: string) => void} onOutput
-   * @param {(code: number) => void} onEnd
+   * @param {(code: number, files: Files) => void} onEnd
    */
   constructor(script, onOutput, onEnd) {
     this.#worker = new Worker(script);
     this.#worker.onerror = (event) => this.#fail(new Error(event.message || "the program cannot start"));
     this.#worker.onmessage = (event) => {
-      const { id, output, ended, error } = event.data;
+      const { id, output, ended, files, error } = event.data;
       if (output !== undefined) onOutput(output);
       else if (ended !== undefined) {
-        onEnd(ended);
+        this.#worker.terminate();
         this.#fail(new Error("the program has ended"));
+        onEnd(ended, files);
       } else {
         const call = this.#open.get(id);
         this.#open.delete(id);
@@ -74,6 +77,8 @@ function prepare(panel) {
   const body = make("div");
   /** @type {Process | undefined} */
   let process;
+  /** @type {Files} */
+  let files = { ino: 1, entries: new Map(), data: new Uint8Array(0), size: 0, time: Date.now() };
   panel.append(body);
   main.hidden = false;
   main.addEventListener("click", async () => {
@@ -93,14 +98,16 @@ function prepare(panel) {
       text += output;
       view.textContent = text;
       view.scrollTop = view.scrollHeight;
-    }, (code) => {
+    }, (code, left) => {
+      files = left;
+      if (files.entries.size > 0) body.append(make("p", { class: "hint" }, "The page keeps the files of the program: run it again."));
       if (code !== 0) problem.textContent = `The program has ended with exit code ${code}.`;
       else if (view.textContent === "Loading…") view.textContent = "The program has ended without output.";
       main.textContent = "▶ Run";
       if (process === own) process = undefined;
     });
     try {
-      const { started } = await own.send({ program: new URL(panel.dataset.program ?? "", location.href).href });
+      const { started } = await own.send({ program: new URL(panel.dataset.program ?? "", location.href).href, files });
       if (started.state) play(own, body, view, problem, started);
     } catch (e) {
       if (process !== own) return; // The reader has stopped it.
@@ -116,9 +123,9 @@ function prepare(panel) {
  * @param {HTMLElement} body
  * @param {HTMLElement} view
  * @param {HTMLElement} problem
- * @param {{ title: string, params: Param[], actions: string[], state: State }} program
+ * @param {{ title: string, rate?: number, params: Param[], actions: string[], state: State }} program
  */
-function play(process, body, view, problem, { title, params, actions, state }) {
+function play(process, body, view, problem, { title, rate, params, actions, state }) {
   const time = /** @type {HTMLInputElement} */ (make("input", { type: "range", "aria-label": "Time" }));
   const where = make("output");
   const hint = make("p", { class: "hint" }, "Click on the picture, then use the arrow keys and space. Drag the bar to go back in time.");
@@ -146,7 +153,8 @@ function play(process, body, view, problem, { title, params, actions, state }) {
   /** @param {...any[]} calls */
   const call = (...calls) => {
     const answer = queue.then(() => process.send({ calls })).then(({ results, state }) => {
-      problem.textContent = results.filter((/** @type {any} */ r) => typeof r === "string" && r !== "").join("\n");
+      // The program shows the error of a step itself.
+      problem.textContent = results.filter((/** @type {any} */ r, /** @type {number} */ k) => typeof r === "string" && calls[k][0] !== "step").join("\n").trim();
       show(state);
     });
     queue = answer.catch((e) => {
@@ -165,7 +173,7 @@ function play(process, body, view, problem, { title, params, actions, state }) {
   const tick = async () => {
     const begin = performance.now();
     if (!document.hidden) await step();
-    if (playing) timer = setTimeout(tick, Math.max(0, 1000 / rate - (performance.now() - begin)));
+    if (playing) timer = setTimeout(tick, Math.max(0, 1000 / (rate || usualRate) - (performance.now() - begin)));
   };
 
   /** @param {boolean} on */
@@ -230,39 +238,30 @@ function play(process, body, view, problem, { title, params, actions, state }) {
     pad.append(b);
   }
 
+  const inputs = params.map(({ name, value, min, max, step }) => {
+    const input = make("input", { type: "number", value: String(value), min: String(min), max: String(max), step: String(step) });
+    return { name, input: /** @type {HTMLInputElement} */ (input) };
+  });
+  const restart = () => call(...inputs.map(({ name, input }) => ["set", name, input.valueAsNumber]), ["restart"]);
   const controls = make("div", { class: "row" }, toggle, button("Step", () => {
     setPlaying(false);
     step();
-  }), time, where);
+  }), button("Restart", restart), time, where);
   body.replaceChildren(view, problem, controls, pad);
   if (actions.length > 0) body.append(make("div", { class: "row" }, ...actions.map((name) => button(name, () => call(["act", name])))));
-  body.append(hint, edit(params, (values) => call(...Object.entries(values).map(([name, value]) => ["set", name, value]), ["restart"])));
+  body.append(hint);
+  if (inputs.length > 0) {
+    const form = make("form", { class: "row" }, ...inputs.map(({ name, input }) => make("label", {}, name, input)), make("button", { type: "submit" }, "Restart with these"));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      restart();
+    });
+    body.append(make("details", {}, make("summary", {}, "Edit"), form));
+  }
   view.setAttribute("aria-label", title + ". It gets the keys that you press here.");
   show(state);
   setPlaying(true);
   view.focus({ preventScroll: true });
-}
-
-/**
- * Returns the inputs for the parameters of a program.
- * @param {Param[]} params
- * @param {(values: Record<string, number>) => void} restart
- */
-function edit(params, restart) {
-  /** @type {Record<string, HTMLInputElement>} */
-  const inputs = {};
-  const row = make("form", { class: "row" });
-  for (const { name, value, min, max, step } of params) {
-    const input = /** @type {HTMLInputElement} */ (make("input", { type: "number", value: String(value), min: String(min), max: String(max), step: String(step) }));
-    inputs[name] = input;
-    row.append(make("label", {}, name, input));
-  }
-  row.append(make("button", { type: "submit" }, "Restart"));
-  row.addEventListener("submit", (event) => {
-    event.preventDefault();
-    restart(Object.fromEntries(Object.entries(inputs).map(([name, input]) => [name, input.valueAsNumber])));
-  });
-  return params.length === 0 ? row : make("details", {}, make("summary", {}, "Edit"), row);
 }
 
 for (const panel of document.querySelectorAll(".run")) prepare(/** @type {HTMLElement} */ (panel));

@@ -1,5 +1,6 @@
 // Runs a Go program. The program calls stetReady with an object of functions, or only prints. The
-// page sends a list of calls, and gets their results and the state of the program.
+// page sends a list of calls, and gets their results and the state of the program. A program that
+// ends gives its files back to the page, for its next run.
 "use strict";
 
 const scope = /** @type {any} */ (self);
@@ -18,12 +19,21 @@ scope.stetReady = (/** @type {any} */ object) => {
 // The state after a call.
 const state = () => ({ tick: api.tick(), oldest: api.oldest(), newest: api.newest(), view: api.view() });
 
-const start = async (/** @type {string} */ program) => {
-  scope.importScripts("wasm_exec.js");
-  scope.fs.writeSync = (/** @type {number} */ fd, /** @type {Uint8Array} */ bytes) => {
-    scope.postMessage({ output: decoder.decode(bytes, { stream: true }), fd });
+const start = async (/** @type {string} */ program, /** @type {any} */ files) => {
+  scope.importScripts("wasm_exec.js", "files.js");
+  const fs = scope.memoryFiles(files), write = fs.write;
+  fs.writeSync = (/** @type {number} */ fd, /** @type {Uint8Array} */ bytes) => {
+    scope.postMessage({ output: decoder.decode(bytes, { stream: true }) });
     return bytes.length;
   };
+  // The first three files are those of a terminal.
+  fs.write = (/** @type {[number, Uint8Array, number, number, number | null, Function]} */ ...args) => {
+    const [fd, bytes, offset, length, , callback] = args;
+    if (fd > 2) write(...args);
+    else callback(null, fs.writeSync(fd, bytes.subarray(offset, offset + length)));
+  };
+  scope.fs = fs;
+  scope.process.cwd = () => "/";
   const go = new scope.Go();
   go.argv = [program.replace(/.*\//, "").replace(".wasm", "")];
   go.exit = (/** @type {number} */ code) => { go.code = code; };
@@ -31,17 +41,17 @@ const start = async (/** @type {string} */ program) => {
   if (!response.ok) throw new Error(`${program}: ${response.status} ${response.statusText}`);
   const { instance } = await WebAssembly.instantiateStreaming(response, go.importObject);
   const called = new Promise((resolve) => { ready = resolve; });
-  const ended = go.run(instance).then(() => scope.postMessage({ ended: go.code ?? 0 }));
+  const ended = go.run(instance).then(() => scope.postMessage({ ended: go.code ?? 0, files }));
   await Promise.race([called, ended]);
   if (!api) return {};
-  return { title: api.title, params: JSON.parse(api.params()), actions: JSON.parse(api.actions()), state: state() };
+  return { title: api.title, rate: api.rate, params: JSON.parse(api.params()), actions: JSON.parse(api.actions()), state: state() };
 };
 
 scope.onmessage = async (/** @type {MessageEvent} */ event) => {
-  const { id, program, calls } = event.data;
+  const { id, program, files, calls } = event.data;
   try {
     if (program) {
-      scope.postMessage({ id, started: await start(program) });
+      scope.postMessage({ id, started: await start(program, files) });
       return;
     }
     const results = calls.map((/** @type {any[]} */ [name, ...args]) => api[name](...args));

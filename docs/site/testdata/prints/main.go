@@ -1,4 +1,4 @@
-// Prints is a program for tests of the site: it prints and ends.
+// Prints is a program for tests of the site: it prints, keeps a file, and ends.
 package main
 
 import (
@@ -8,6 +8,14 @@ import (
 
 func main() {
 	fmt.Println("one")
-	fmt.Println("two")
+	text, err := os.ReadFile("dir/kept")
+	fmt.Println(string(text), err)
+	if err := os.MkdirAll("dir", 0o755); err != nil {
+		fmt.Println(err)
+	}
+	if err := os.WriteFile("dir/new", append(text, "line "...), 0o600); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(os.Rename("dir/new", "dir/kept"))
 	os.Exit(3)
 }
