@@ -78,8 +78,8 @@ race: ## the tests of the packages RACE, or those of them that match RUN, under 
 	go test -race -short -timeout 20m $(if $(RUN),-run='$(RUN)') $(RACE)
 
 debug: ## the build that finds stray writes
-	go vet -tags stetdebug ./ecs/...
-	go test -tags stetdebug -gcflags=github.com/stet-ecs/stet/...=-d=checkptr ./ecs ./ecs/internal/track ./ecs/rollback ./ecs/schedule
+	go vet -tags stetdebug ./ecs/... ./examples/guide/chapters
+	go test -tags stetdebug -gcflags=github.com/stet-ecs/stet/...=-d=checkptr ./ecs ./ecs/internal/track ./ecs/rollback ./ecs/schedule ./examples/guide/chapters
 
 script: ## the types of the JavaScript of the pages, by tsc; skipped without npx
 	@if command -v npx >/dev/null; then for dir in persist/inspect/web docs/site; do \
