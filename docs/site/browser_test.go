@@ -319,6 +319,20 @@ func TestPages_EveryWidthAndColor(t *testing.T) {
 	}
 }
 
+// TestPages_Narrow checks that no page of the guide is wider than a small phone.
+func TestPages_Narrow(t *testing.T) {
+	p := open(t, browser(t), serve(t), 320, 700, false)
+	p.load("guide/index.html")
+	chapters := eval[[]string](p, `[...document.querySelectorAll("nav.pages a")].map((a) => new URL(a.href).pathname.slice(1)).filter((path) => path.startsWith("guide/"))`)
+	if len(chapters) < 5 {
+		t.Errorf("only the chapters %q", chapters)
+	}
+	for _, path := range chapters {
+		p.load(path)
+		p.fits(path)
+	}
+}
+
 // run starts the first program of the page, waits until it has run for 20 ticks, and stops it.
 func (p *tab) run() {
 	p.Helper()

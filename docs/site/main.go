@@ -174,17 +174,19 @@ func (b *builder) prune(files map[string][]byte) error {
 	})
 }
 
-// changed returns the time of the last change of the documentation.
+// changed returns the time of the last change of a page or an image.
 func (b *builder) changed() (newest time.Time) {
-	_ = fs.WalkDir(b.fsys, "docs", func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if info, err := d.Info(); err == nil && info.ModTime().After(newest) {
-			newest = info.ModTime()
-		}
-		return nil
-	})
+	for _, root := range []string{home, "docs", "examples"} {
+		_ = fs.WalkDir(b.fsys, root, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || path.Ext(name) == ".go" {
+				return err
+			}
+			if info, err := d.Info(); err == nil && info.ModTime().After(newest) {
+				newest = info.ModTime()
+			}
+			return nil
+		})
+	}
 	return newest
 }
 

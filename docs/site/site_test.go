@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"html"
 	"io/fs"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 )
 
 // project returns a small project with the given files in addition.
@@ -293,6 +295,29 @@ func TestSite_LinksOfDocumentation(t *testing.T) {
 	}
 	if links < 5000 || len(out) < 100 {
 		t.Errorf("only %d links in %d files", links, len(out))
+	}
+}
+
+func TestHandler_ShowsChanges(t *testing.T) {
+	fsys := project(nil)
+	b := &builder{dir: t.TempDir(), fsys: fsys}
+	if err := b.build(false); err != nil {
+		t.Fatal(err)
+	}
+	get := func() (int, string) {
+		w := httptest.NewRecorder()
+		b.handler().ServeHTTP(w, httptest.NewRequest("GET", "/guide/a.html", nil))
+		return w.Code, w.Body.String()
+	}
+	now := time.Now()
+	for k, c := range []struct {
+		text, want string
+		code       int
+	}{{"# Changed\n", "Changed", 200}, {"# A\n\n[x](missing.md)\n", "docs/guide/A.md: the link to missing.md has no target", 500}, {"# Repaired\n", "Repaired", 200}} {
+		fsys["docs/guide/A.md"] = &fstest.MapFile{Data: []byte(c.text), ModTime: now.Add(time.Duration(k) * time.Second)}
+		if code, text := get(); code != c.code || !strings.Contains(text, c.want) {
+			t.Errorf("status %d, want %d; the page lacks %q: %.300s", code, c.code, c.want, text)
+		}
 	}
 }
 
