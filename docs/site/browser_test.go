@@ -437,6 +437,26 @@ func TestProgram_PlaysAndRewinds(t *testing.T) {
 	p.until(`!document.querySelector(".run .view") && document.querySelector(".run button.main").innerText.includes("Run")`)
 }
 
+// TestProgram_Touch uses the buttons that a panel has on a phone.
+func TestProgram_Touch(t *testing.T) {
+	p := open(t, browser(t), serve(t), 390, 900, false)
+	p.do(chromedp.EmulateViewport(390, 900, chromedp.EmulateMobile, chromedp.EmulateTouch))
+	p.load(played)
+	p.run()
+	p.shot("touch")
+	column := `document.querySelector(".run .view").innerText.split("\n")[1].indexOf("●")`
+	before := eval[int](p, column)
+	var at []float64
+	p.do(chromedp.Evaluate(`(() => { const r = document.querySelector(".run .pad button[aria-label=left]").getBoundingClientRect(); return [r.left + 9, r.top + 9]; })()`, &at))
+	p.do(input.DispatchTouchEvent(input.TouchStart, []*input.TouchPoint{{X: at[0], Y: at[1]}}))
+	eval[bool](p, `(document.querySelector(".run .row button:nth-child(2)").click(), true)`)
+	p.until(column + fmt.Sprintf(` === %d`, before-1))
+	p.do(input.DispatchTouchEvent(input.TouchEnd, []*input.TouchPoint{}))
+	eval[bool](p, `(document.querySelector(".run .row button:nth-child(2)").click(), true)`)
+	p.until(column + fmt.Sprintf(` === %d`, before))
+	p.fits("program")
+}
+
 // TestProgram_Prints runs a program that prints and ends. Its files stay for the next run.
 func TestProgram_Prints(t *testing.T) {
 	p := open(t, browser(t), serve(t), 1280, 900, false)

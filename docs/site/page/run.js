@@ -128,7 +128,8 @@ function prepare(panel) {
 function play(process, body, view, problem, { title, rate, params, actions, state }) {
   const time = /** @type {HTMLInputElement} */ (make("input", { type: "range", "aria-label": "Time" }));
   const where = make("output");
-  const hint = make("p", { class: "hint" }, "Click on the picture, then use the arrow keys and space. Drag the bar to go back in time.");
+  const keys = matchMedia("(pointer: coarse)").matches ? "" : "Click on the picture, then use the arrow keys and space. ";
+  const hint = make("p", { class: "hint" }, keys + "Drag the bar to go back in time.");
   /** @type {Set<string>} */
   const held = new Set();
   /** @type {Set<string>} */
