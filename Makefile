@@ -7,6 +7,7 @@ WAZERO   := github.com/tetratelabs/wazero/cmd/wazero@v1.12.0
 WASM_BROWSER := github.com/agnivade/wasmbrowsertest@v0.11.0
 WINDOW   := xvfb pkg-config libgl1-mesa-dri libgl1-mesa-dev libxcursor-dev libxi-dev libxinerama-dev libxrandr-dev libxxf86vm-dev
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+APIDIFF  := golang.org/x/exp/cmd/apidiff@v0.0.0-20261113113407-e3970619a1a4
 MISSPELL := github.com/golangci/misspell/cmd/misspell@v0.8.0
 TYPESCRIPT := 5.9.3
 FUZZTIME  ?= 10s
@@ -33,7 +34,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test work lint knots journeys mutants deep race debug script chromium browser opfs window site site-serve site-test tables nats model failover narrow machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test work lint apidiff archives knots journeys mutants deep race debug script chromium browser opfs window site site-serve site-test tables nats model failover narrow machines wasm wasm-reads node ports inspect-data inspect-budgets main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -61,6 +62,12 @@ lint: ## golangci-lint, built from source at its pinned version, for every modul
 	@set -e; for module in . $(NESTED); do echo "golangci-lint in $$module"; \
 		(cd $$module && go run $(GOLANGCI) run -c $(CURDIR)/.golangci.yml ./...); done
 	go run $(MISSPELL) -error $$(git ls-files '*.md' '*.js' '*.html' '*.tmpl' '*.pml' .ci .github)
+
+apidiff: ## incompatible changes of the exported API since the last version; each must be in CHANGELOG.md
+	APIDIFF=$(APIDIFF) .ci/apidiff
+
+archives: ## ecsdump for all platforms, with man pages and completions: in the directory dist
+	.ci/archives
 
 knots: ## the files of every package that need each other, and where to untie them
 	@go test ./internal/arch -run HouseLimits -knots -count 1 -v
