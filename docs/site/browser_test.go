@@ -341,9 +341,17 @@ func (p *tab) run() {
 	p.until(`document.querySelector(".run output")`)
 	p.click(".run .row button")
 	p.until(`document.querySelector(".run .row button").innerText === "Play"`)
+	p.idle()
 	for eval[int](p, `Number(document.querySelector(".run output").innerText.split(" ")[1])`) < 20 {
 		p.click(".run .row button:nth-child(2)")
+		p.idle()
 	}
+}
+
+// idle waits until the program has answered all calls of its panel.
+func (p *tab) idle() {
+	p.Helper()
+	p.until(`document.querySelector(".run [data-calls]").dataset.calls === "0"`)
 }
 
 // TestSearch_Keyboard searches by the keyboard alone.
@@ -450,7 +458,7 @@ func TestProgram_Touch(t *testing.T) {
 	p.do(chromedp.Evaluate(`(() => { const r = document.querySelector(".run .pad button[aria-label=left]").getBoundingClientRect(); return [r.left + 9, r.top + 9]; })()`, &at))
 	p.do(input.DispatchTouchEvent(input.TouchStart, []*input.TouchPoint{{X: at[0], Y: at[1]}}))
 	eval[bool](p, `(document.querySelector(".run .row button:nth-child(2)").click(), true)`)
-	p.until(column + fmt.Sprintf(` === %d`, before-1))
+	p.until(column + fmt.Sprintf(` === %d`, (before+18)%20+1)) // To the left, on a line of 20 columns.
 	p.do(input.DispatchTouchEvent(input.TouchEnd, []*input.TouchPoint{}))
 	eval[bool](p, `(document.querySelector(".run .row button:nth-child(2)").click(), true)`)
 	p.until(column + fmt.Sprintf(` === %d`, before))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"html"
 	"io/fs"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -306,7 +307,7 @@ func TestHandler_ShowsChanges(t *testing.T) {
 	}
 	get := func() (int, string) {
 		w := httptest.NewRecorder()
-		b.handler().ServeHTTP(w, httptest.NewRequest("GET", "/guide/a.html", nil))
+		b.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/guide/a.html", nil))
 		return w.Code, w.Body.String()
 	}
 	now := time.Now()

@@ -34,7 +34,7 @@ func TestHandler_Answers(t *testing.T) {
 		{"/../webfiles.go", "", "", 404, false},
 	} {
 		for _, accept := range []string{"", "gzip, br"} {
-			r, w := httptest.NewRequest("GET", c.path, nil), httptest.NewRecorder()
+			r, w := httptest.NewRequest(http.MethodGet, c.path, nil), httptest.NewRecorder()
 			r.Header.Set("Accept-Encoding", accept)
 			h.ServeHTTP(w, r)
 			if w.Code != c.status {
@@ -58,7 +58,7 @@ func TestHandler_Answers(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest("GET", "/a", nil))
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/a", nil))
 	if w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != "/a/" {
 		t.Errorf("a directory: status %d, to %q", w.Code, w.Header().Get("Location"))
 	}

@@ -136,7 +136,7 @@ function play(process, body, view, problem, { title, rate, params, actions, stat
   const pressed = new Set(); // Since the last tick.
   /** @type {Promise<unknown>} */
   let queue = Promise.resolve();
-  let playing = false, dragging = false, timer = 0;
+  let playing = false, dragging = false, timer = 0, open = 0;
   /** @type {number | undefined} */
   let wanted; // The tick to which the bar was moved last.
 
@@ -153,6 +153,7 @@ function play(process, body, view, problem, { title, rate, params, actions, stat
 
   /** @param {...any[]} calls */
   const call = (...calls) => {
+    body.dataset.calls = String(++open); // Tests wait until it is 0.
     const answer = queue.then(() => process.send({ calls })).then(({ results, state }) => {
       // The program shows the error of a step itself.
       problem.textContent = results.filter((/** @type {any} */ r, /** @type {number} */ k) => typeof r === "string" && calls[k][0] !== "step").join("\n").trim();
@@ -161,6 +162,8 @@ function play(process, body, view, problem, { title, rate, params, actions, stat
     queue = answer.catch((e) => {
       setPlaying(false);
       if (e.message !== "stopped") problem.textContent = e.message;
+    }).finally(() => {
+      body.dataset.calls = String(--open);
     });
     return queue;
   };
