@@ -174,12 +174,15 @@ func (b *binding) fields(path string, v reflect.Value, built bool) error {
 	for i := range v.NumField() {
 		f, at := v.Type().Field(i), path+"."+v.Type().Field(i).Name
 		tag, tagged := f.Tag.Lookup("ecs")
-		isHandle := f.Type.Kind() == reflect.Pointer && f.Type.Elem().PkgPath() == reflect.TypeFor[World]().PkgPath()
+		own := reflect.TypeFor[World]().PkgPath()
+		isHandle := f.Type.Kind() == reflect.Pointer && f.Type.Elem().PkgPath() == own
 		var err error
 		h, fills := reflect.Zero(f.Type).Interface().(handle)
 		made, assembles := reflect.Zero(f.Type).Interface().(assembled)
 		switch {
 		case tag == "-":
+		case f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == own && !tagged:
+			// A Checkpoint, for example, has no handles to fill.
 		case f.Type.Kind() == reflect.Struct && !tagged:
 			err = b.fields(at, v.Field(i), f.Anonymous && method.IsValid())
 		case fills && v.Field(i).CanSet():

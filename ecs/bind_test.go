@@ -196,6 +196,22 @@ type lacks struct {
 	}
 }
 
+// A field whose type is a struct of package ecs is not a struct of handles.
+func TestBind_StructsOfPackage(t *testing.T) {
+	var game struct {
+		Positions *ecs.Storage[at]
+		before    ecs.Checkpoint
+		history   ecs.History
+		later     ecs.Commands
+	}
+	w := ecs.NewWorld(ecs.Options{History: 1})
+	require.NoError(t, ecs.Bind(w, &game))
+	require.NotNil(t, game.Positions)
+	require.Zero(t, game.before)
+	require.Zero(t, game.history)
+	require.Zero(t, game.later.Len())
+}
+
 func TestBind_Errors(t *testing.T) {
 	twoOf := func() *ecs.World {
 		w := ecs.NewWorld(ecs.Options{})
