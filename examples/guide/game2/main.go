@@ -1,0 +1,96 @@
+// Game2 is the second step of the game in the guide: a struct of handles and a schedule of systems.
+package main
+
+import (
+	"strings"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/schedule"
+	"github.com/stet-ecs/stet/examples/guide/play"
+)
+
+const width, height = 18, 12
+
+type (
+	Position struct{ X, Y int }
+	Velocity struct{ X, Y int }
+	Glyph    byte     // The character on the screen.
+	Hero     struct{} // Marks the entity that the player steers.
+	tick     = schedule.Tick[play.Keys]
+)
+
+type game struct {
+	Position *ecs.Storage[Position]
+	Velocity *ecs.Storage[Velocity]
+	Glyph    *ecs.Storage[Glyph]
+	Hero     *ecs.Storage[Hero]
+
+	NewHero *ecs.Bundle4[Position, Velocity, Glyph, Hero]
+
+	Moving  *ecs.Query2[Position, Velocity]       `ecs:"write,read"`
+	Heroes  *ecs.Query3[Position, Velocity, Hero] `ecs:"read,write,read"`
+	Visible *ecs.Query2[Position, Glyph]          `ecs:"read,read"`
+
+	world   *ecs.World
+	systems *schedule.Schedule[play.Keys]
+}
+
+func newGame() (play.Game, error) {
+	g := new(game)
+	err := ecs.Bind(ecs.NewWorld(ecs.Options{History: 600}), g)
+	return play.Game{World: g.world, Tick: g.step, Draw: g.draw}, err
+}
+
+// Build creates the list of systems. Bind calls it.
+func (g *game) Build(w *ecs.World) error {
+	g.world, g.systems = w, schedule.New[play.Keys](w)
+	g.systems.Startup("begin", nil, g.begin)
+	g.systems.Add("steer", g.Heroes, g.steer)
+	g.systems.Add("move", g.Moving, g.move)
+	return nil
+}
+
+func (g *game) begin(*tick) {
+	g.NewHero.Create(Position{2, 6}, Velocity{1, 0}, '@', Hero{})
+}
+
+// directions has the velocity for each key of the player.
+var directions = map[string]Velocity{
+	"left": {-1, 0}, "right": {1, 0}, "up": {0, -1}, "down": {0, 1},
+}
+
+func (g *game) steer(t *tick) {
+	for _, hero := range g.Heroes.All() {
+		for _, key := range t.Input.Names() {
+			if v, ok := directions[key]; ok {
+				*hero.B = v
+			}
+		}
+	}
+}
+
+func (g *game) move(*tick) {
+	for _, row := range g.Moving.All() {
+		at, v := row.Get()
+		at.X, at.Y = (at.X+v.X+width)%width, (at.Y+v.Y+height)%height
+	}
+}
+
+func (g *game) step(keys play.Keys) error {
+	g.systems.Step(keys)
+	g.world.Commit()
+	return nil
+}
+
+func (g *game) draw() string {
+	screen := []byte(strings.Repeat(strings.Repeat(". ", width-1)+".\n", height))
+	for _, row := range g.Visible.All() {
+		at, glyph := row.Get()
+		screen[2*(at.Y*width+at.X)] = byte(*glyph)
+	}
+	return string(screen)
+}
+
+func main() {
+	play.Run(play.Program{Title: "Step 2", New: newGame})
+}
