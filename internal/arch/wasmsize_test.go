@@ -10,8 +10,8 @@ import (
 )
 
 // wasmLimit is the maximum size of testdata/wasmsize in bytes, without debug information. A new
-// dependency of ecs or persist often adds 0.3 MB; docs/BROWSER.md says what the bytes are made of.
-// Raise the limit only for a feature that every program with a store needs.
+// dependency of ecs or persist often adds 0.3 MB; docs/decisions/browser-size.md says what the
+// bytes are. Raise the limit only for a feature that every program with a store needs.
 const wasmLimit = 10_000_000
 
 // The program must be small, because browsers download it.

@@ -30,13 +30,15 @@ func check(err error) {
 
 // printError prints an error in lines of at most 90 letters.
 func printError(err error) {
-	line := ""
-	for word := range strings.FieldsSeq(err.Error()) {
-		if line != "" && utf8.RuneCountInString(line+" "+word) > 90 {
-			fmt.Println(line)
-			line = ""
+	for text := range strings.Lines(err.Error()) {
+		line := ""
+		for word := range strings.FieldsSeq(text) {
+			if line != "" && utf8.RuneCountInString(line+" "+word) > 90 {
+				fmt.Println(line)
+				line = ""
+			}
+			line = strings.TrimSpace(line + " " + word)
 		}
-		line = strings.TrimSpace(line + " " + word)
+		fmt.Println(line)
 	}
-	fmt.Println(line)
 }
