@@ -44,47 +44,51 @@ func (o overlay) Open(name string) (fs.File, error) {
 }
 
 // built builds the site once, with two programs in the chapter about time.
-var built = sync.OnceValues(func() (dir string, err error) {
+var built = sync.OnceValue(func() error {
 	root, err := projectRoot()
 	if err != nil {
-		return "", err
+		return err
 	}
 	text, err := os.ReadFile(filepath.Join(root, "docs/guide/TIME.md"))
 	if err != nil {
-		return "", err
+		return err
 	}
 	above, below, _ := strings.Cut(string(text), "## The picture")
 	text = []byte(above + "<!-- run docs/site/testdata/dots -->\n\n<!-- run docs/site/testdata/prints -->\n\n## The picture" + below)
-	if dir, err = os.MkdirTemp("", "site"); err != nil {
-		return "", err
-	}
-	b := &builder{root: root, dir: dir, fsys: overlay{os.DirFS(root), fstest.MapFS{"docs/guide/TIME.md": {Data: text}}}}
-	return dir, b.build(false)
+	b := &builder{root: root, dir: builtDir, fsys: overlay{os.DirFS(root), fstest.MapFS{"docs/guide/TIME.md": {Data: text}}}}
+	return b.build(false)
 })
 
+// The directory of the built site, and the function that ends the browser.
+var (
+	builtDir   string
+	endBrowser = func() {}
+)
+
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if dir, err := built(); err == nil {
-		_ = os.RemoveAll(dir)
+	var err error
+	if builtDir, err = os.MkdirTemp("", "site"); err != nil {
+		panic(err)
 	}
+	code := m.Run()
+	endBrowser()
+	_ = os.RemoveAll(builtDir)
 	os.Exit(code)
 }
 
 // serve serves the site and returns its address.
 func serve(t testing.TB) string {
 	t.Helper()
-	dir, err := built()
-	if err != nil {
+	if err := built(); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(webfiles.Handler(os.DirFS(dir)))
+	server := httptest.NewServer(webfiles.Handler(os.DirFS(builtDir)))
 	t.Cleanup(server.Close)
 	return server.URL + "/"
 }
 
-// browser starts a browser, which ends with the test.
-func browser(t testing.TB) context.Context {
-	t.Helper()
+// started starts the browser of all tests. Its context is nil if there is no browser.
+var started = sync.OnceValues(func() (context.Context, error) {
 	path := os.Getenv("STET_BROWSER")
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
 		if found, err := exec.LookPath(name); err == nil && path == "" {
@@ -92,14 +96,35 @@ func browser(t testing.TB) context.Context {
 		}
 	}
 	if path == "" {
-		t.Skip("no Chromium found: run make browser to install it, or set STET_BROWSER")
+		return nil, nil
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-dev-shm-usage", true))
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
-	t.Cleanup(cancel)
+	ctx, _ := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewContext(ctx)
+	endBrowser = func() {
+		_ = chromedp.Cancel(ctx)
+		cancel()
+	}
+	ready := make(chan error)
+	go func() {
+		goruntime.LockOSThread() // The browser ends when the thread that started it ends.
+		ready <- chromedp.Run(ctx)
+		select {}
+	}()
+	return ctx, <-ready
+})
+
+// browser returns the browser of all tests.
+func browser(t testing.TB) context.Context {
+	t.Helper()
+	ctx, err := started()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ctx == nil {
+		t.Skip("no Chromium found: run make browser to install it, or set STET_BROWSER")
+	}
 	return ctx
 }
 
@@ -115,9 +140,6 @@ type tab struct {
 // open opens a tab of the given size.
 func open(t testing.TB, browser context.Context, url string, width, height int64, dark bool) *tab {
 	t.Helper()
-	// The browser ends when the thread that started it ends.
-	goruntime.LockOSThread()
-	t.Cleanup(goruntime.UnlockOSThread)
 	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
 	p := &tab{TB: t, ctx: ctx, url: url}
@@ -458,7 +480,8 @@ func TestProgram_Touch(t *testing.T) {
 	p.do(chromedp.Evaluate(`(() => { const r = document.querySelector(".run .pad button[aria-label=left]").getBoundingClientRect(); return [r.left + 9, r.top + 9]; })()`, &at))
 	p.do(input.DispatchTouchEvent(input.TouchStart, []*input.TouchPoint{{X: at[0], Y: at[1]}}))
 	eval[bool](p, `(document.querySelector(".run .row button:nth-child(2)").click(), true)`)
-	p.until(column + fmt.Sprintf(` === %d`, (before+18)%20+1)) // To the left, on a line of 20 columns.
+	// The line has 20 columns.
+	p.until(column + fmt.Sprintf(` === %d`, (before+18)%20+1))
 	p.do(input.DispatchTouchEvent(input.TouchEnd, []*input.TouchPoint{}))
 	eval[bool](p, `(document.querySelector(".run .row button:nth-child(2)").click(), true)`)
 	p.until(column + fmt.Sprintf(` === %d`, before))
