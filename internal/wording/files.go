@@ -214,9 +214,13 @@ func checkPage(file, source string) (faults []fault) {
 		})
 		prose = append(prose, numbered{i + 1, line})
 	}
-	for _, p := range paragraphs(prose, func(line string) bool { return strings.HasPrefix(line, "    ") }) {
+	passages := paragraphs(prose, func(line string) bool { return strings.HasPrefix(line, "    ") })
+	for _, p := range passages {
 		faults = append(faults, checkWords(file, p)...)
 		faults = append(faults, checkSentences(file, p)...)
+	}
+	if forNewUsers(file) {
+		faults = append(faults, checkLevel(file, passages)...)
 	}
 	return faults
 }

@@ -25,7 +25,7 @@ var banned = regexp.MustCompile(`(?i)\b(who|whom|whoever|whomever|nobody|somebod
 type fault struct {
 	file string
 	line int
-	rule string // "word", "sentence", "columns" or "test name".
+	rule string // "word", "sentence", "columns", "level" or "test name".
 	text string // The words that break the rule.
 }
 
@@ -53,13 +53,7 @@ func checkSentences(file string, p passage) (faults []fault) {
 	start := 0
 	for _, end := range append(sentenceEnds(p.text), len(p.text)) {
 		sentence := p.text[start:end]
-		words := 0
-		for _, w := range strings.Fields(sentence) {
-			if strings.ContainsFunc(w, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
-				words++
-			}
-		}
-		if words > maxWords {
+		if words := wordCount(sentence); words > maxWords {
 			lead := len(sentence) - len(strings.TrimLeft(sentence, " \n"))
 			line := p.line + strings.Count(p.text[:start+lead], "\n")
 			faults = append(faults, fault{file, line, "sentence", fmt.Sprintf("%d words: %s", words, excerpt(sentence, lead, lead+50))})
@@ -67,6 +61,15 @@ func checkSentences(file string, p passage) (faults []fault) {
 		start = end
 	}
 	return faults
+}
+
+func wordCount(sentence string) (words int) {
+	for _, w := range strings.Fields(sentence) {
+		if strings.ContainsFunc(w, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			words++
+		}
+	}
+	return words
 }
 
 // sentenceEnd matches the end of a sentence, with the space after it.

@@ -137,3 +137,22 @@ func TestReport_MoreFaultsThanAllowed(t *testing.T) {
 	assert.False(t, report(&out, faults, debts, false))
 	assert.Equal(t, "b/y.go:7: word: whom\nb: 1 faults of wording, 0 allowed\n", out.String())
 }
+
+func TestCheck_LevelOfPages(t *testing.T) {
+	active, ended := "A query finds rows. ", "The tick is ended. "
+	for _, c := range []struct {
+		name, file, text string
+		want             []string
+	}{
+		{"active", "docs/guide/A.md", strings.Repeat(active, 20), nil},
+		{"one in ten passive", "docs/guide/A.md", strings.Repeat(active, 18) + strings.Repeat(ended, 2), nil},
+		{"three in twenty passive", "docs/guide/A.md", strings.Repeat(active, 17) + strings.Repeat(ended, 3), []string{"1 level"}},
+		{"with an adverb", "README.md", strings.Repeat(active, 10) + strings.Repeat("It was also written. ", 3), []string{"1 level"}},
+		{"other page", "docs/A.md", strings.Repeat(ended, 20), nil},
+		{"few sentences", "docs/guide/A.md", strings.Repeat(ended, 9), nil},
+		{"20 words", "docs/guide/A.md", strings.Repeat(words(20)+". ", 10), nil},
+		{"20.1 words", "docs/guide/A.md", strings.Repeat(words(20)+". ", 9) + words(21) + ".", []string{"1 level"}},
+	} {
+		assert.Equal(t, c.want, found(t, c.file, c.text+"\n"), c.name)
+	}
+}
