@@ -2,6 +2,7 @@ package part_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -262,4 +263,38 @@ func Example_past() {
 	// Output:
 	// tick 1 has hero
 	// hero is back <nil>
+}
+
+// Clear removes references to entities outside the part. The result of the merge lists them.
+func ExampleOutside_Clear() {
+	forest := newGame()
+	owl, mouse, ghost := forest.spawn("owl"), forest.spawn("mouse"), forest.spawn("ghost")
+	forest.Hunts.Set(owl, Hunts{mouse})
+	forest.Hunts.Set(ghost, Hunts{owl})
+	cage, err := part.Of(forest.World, []ecs.Entity{owl, ghost}, part.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// The world of the part has one more entity, which stands for the mouse.
+	fmt.Println("entities in the part:", len(cage.Entities()), "in its world:", cage.World().Len())
+
+	zoo := newGame()
+	merged, err := cage.Merge(zoo.World, part.MergeOptions{Outside: part.Outside.Clear})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, o := range merged.Cleared {
+		fmt.Println("cleared:", o.Component+"."+o.Field, "of", forest.name(o.From), "to", forest.name(o.To))
+	}
+	for _, e := range merged.Entities {
+		h, _ := zoo.Hunts.Get(e)
+		fmt.Println(zoo.name(e), "hunts", cmp.Or(zoo.name(h.Prey), "nothing"))
+	}
+	// Output:
+	// entities in the part: 2 in its world: 3
+	// cleared: Hunts.Prey of owl to mouse
+	// owl hunts nothing
+	// ghost hunts owl
 }
