@@ -106,7 +106,11 @@ func checkTypes(processor, listed string, source map[string]string, visit func(*
 				}
 			},
 		}
-		info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
+		info := &types.Info{
+			Types: map[ast.Expr]types.TypeAndValue{},
+			Defs:  map[*ast.Ident]types.Object{},
+			Uses:  map[*ast.Ident]types.Object{},
+		}
 		checked[p.ImportPath], _ = conf.Check(p.ImportPath, fset, files, info)
 		if ours && visit != nil {
 			visit(fset, files, info)
