@@ -55,7 +55,12 @@ var built = sync.OnceValue(func() error {
 	}
 	above, below, _ := strings.Cut(string(text), "## The picture")
 	text = []byte(above + "<!-- run docs/site/testdata/dots -->\n\n<!-- run docs/site/testdata/prints -->\n\n## The picture" + below)
-	b := &builder{root: root, dir: builtDir, fsys: overlay{os.DirFS(root), fstest.MapFS{"docs/guide/TIME.md": {Data: text}}}}
+	// The other programs of the guide are not built, which takes long.
+	sizes := map[string]int64{}
+	for k := 1; k < 10; k++ {
+		sizes[fmt.Sprintf("examples/guide/game%d", k)] = 1_600_000
+	}
+	b := &builder{root: root, dir: builtDir, sizes: sizes, fsys: overlay{os.DirFS(root), fstest.MapFS{"docs/guide/TIME.md": {Data: text}}}}
 	return b.build(false)
 })
 
@@ -501,6 +506,43 @@ func TestProgram_Prints(t *testing.T) {
 		}
 	}
 	p.until(panel + `.innerText.includes("run it again")`)
+}
+
+// TestProgram_OfGuide runs a program of the guide, which has a store: it goes to a past tick and to
+// a mark.
+func TestProgram_OfGuide(t *testing.T) {
+	p := open(t, browser(t), serve(t), 1280, 900, true)
+	p.load(played)
+	panel := `document.querySelector(".run[data-program$='time.wasm']")`
+	button := func(label string) string {
+		return `[...` + panel + `.querySelectorAll("button")].find((b) => b.innerText === "` + label + `")`
+	}
+	press := func(label string) {
+		p.until(button(label))
+		p.do(chromedp.Evaluate(button(label)+`.click()`, nil))
+		p.until(panel + `.querySelector("[data-calls]").dataset.calls === "0"`)
+	}
+	p.do(chromedp.Evaluate(panel+`.scrollIntoView()`, nil), chromedp.Evaluate(panel+`.querySelector("button.main").click()`, nil))
+	press("Pause")
+	for range 5 {
+		press("Step")
+	}
+	p.do(chromedp.Evaluate(panel+`.querySelector(".view").focus()`, nil))
+	p.key("4") // The key of the fourth action, which is Mark.
+	p.until(panel + `.querySelector(".view").innerText.includes("mark")`)
+	marked := eval[string](p, panel+`.querySelector(".view").innerText`)
+	press("Step")
+	p.do(chromedp.Evaluate(`(() => { const bar = `+panel+`.querySelector("input[type=range]"); bar.value = bar.min; bar.dispatchEvent(new Event("input")); })()`, nil))
+	p.until(panel + `.querySelector("output").innerText.startsWith("tick 0 of")`)
+	p.shot("guide-program")
+	press("Goto mark")
+	dots := func(view string) string { return view[:strings.Index(view, "tick")] }
+	if now := eval[string](p, panel+`.querySelector(".view").innerText`); dots(now) != dots(marked) {
+		t.Errorf("the mark is\n%s\nand later\n%s", marked, now)
+	}
+	if problem := eval[string](p, panel+`.querySelector(".problem").innerText`); problem != "" {
+		t.Errorf("the program has the error %q", problem)
+	}
 }
 
 // TestPages_WithoutScript opens a page in a browser without JavaScript.

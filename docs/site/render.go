@@ -12,6 +12,7 @@ import (
 	_ "image/png"
 	"io/fs"
 	"path"
+	"strings"
 
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
@@ -155,6 +156,12 @@ func (r *bodyRenderer) code(w util.BufWriter, source []byte, n ast.Node, enterin
 	if !entering {
 		return ast.WalkContinue, nil
 	}
+	if above, ok := n.PreviousSibling().(*ast.HTMLBlock); ok {
+		m := runComment.FindStringSubmatch(comment(above, source))
+		if m != nil && strings.TrimSpace(string(n.Lines().Value(source))) == runCommand(m[1]) {
+			return ast.WalkSkipChildren, nil // The panel shows the command.
+		}
+	}
 	isGo := false
 	if fenced, ok := n.(*ast.FencedCodeBlock); ok {
 		isGo = string(fenced.Language(source)) == "go"
@@ -177,8 +184,8 @@ func (r *bodyRenderer) comment(w util.BufWriter, source []byte, n ast.Node, ente
 			rel := func(to string) string { return html.EscapeString(relative(r.page.url, to)) }
 			fmt.Fprintf(w, "<section class=\"run\" data-program=\"%s\" data-worker=\"%s\" aria-label=\"Program %s\">\n"+
 				"<p class=\"run-start\"><button type=\"button\" class=\"main\" hidden>▶ Run</button> <span class=\"size\">%.1f MB</span> "+
-				"<code>go run ./%s</code> <a href=\"%s\">Source</a></p>\n</section>\n",
-				rel(programFile(m[1])), rel("worker.js"), html.EscapeString(m[1]), float64(r.sizes[m[1]])/1e6, html.EscapeString(m[1]), rel(sourceURL(m[1], true)))
+				"<code>%s</code> <a href=\"%s\">Source</a></p>\n</section>\n",
+				rel(programFile(m[1])), rel("worker.js"), html.EscapeString(m[1]), float64(r.sizes[m[1]])/1e6, html.EscapeString(runCommand(m[1])), rel(sourceURL(m[1], true)))
 		}
 	}
 	return ast.WalkSkipChildren, nil
@@ -244,6 +251,9 @@ func (r *bodyRenderer) tableCell(w util.BufWriter, _ []byte, n ast.Node, enterin
 	}
 	return ast.WalkContinue, nil
 }
+
+// runCommand returns the command that runs the program in a directory.
+func runCommand(dir string) string { return "go run ./" + dir }
 
 // programFile returns the path in the site of a compiled program.
 func programFile(dir string) string { return "run/" + path.Base(dir) + ".wasm" }

@@ -50,7 +50,7 @@ func TestRender_Markdown(t *testing.T) {
 	out := build(t, map[string]string{
 		"docs/guide/A.md": "# A `b`\n\nA *word*, <https://go.dev> and [other](../X.md#one-two).\n\n## One, two\n\n## One, two\n\n" +
 			"<!-- ecs/a_test.go ExampleA -->\n```go\nx := f(1, \"<\") // c\n```\n\n    ls <x>\n\n| a | |\n|---|--:|\n| `1` | 2 |\n\n| | |\n|---|---|\n| 3 | 4 |\n\n" +
-			"![an image](i.png)\n\n<!-- Hidden. -->\n\n<!-- run p/run -->\n\n[source](../../p/run/main.go), [dir](../../p), [lower](#one-two-1)\n",
+			"![an image](i.png)\n\n<!-- Hidden. -->\n\n<!-- run p/run -->\n\n    go run ./p/run\n\n[source](../../p/run/main.go), [dir](../../p), [lower](#one-two-1)\n",
 		"docs/X.md":        "# X\n\n## One two\n",
 		"docs/guide/i.png": "",
 		"ecs/a_test.go":    "package a\n\nfunc ExampleA() {}\n",
@@ -75,7 +75,7 @@ func TestRender_Markdown(t *testing.T) {
 			t.Errorf("the page lacks %s", want)
 		}
 	}
-	if strings.Contains(page, "Hidden") || strings.Contains(string(out["guide/b.html"]), "run.js") {
+	if strings.Contains(page, "Hidden") || strings.Count(page, "go run") != 1 || strings.Contains(string(out["guide/b.html"]), "run.js") {
 		t.Error("the page has too much")
 	}
 	if source := string(out["source/ecs/a_test.go.html"]); !strings.Contains(source, `<span class="f" id="func-ExampleA">ExampleA</span>() {}`) {

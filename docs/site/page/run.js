@@ -3,7 +3,7 @@
 
 import { make } from "./site.js";
 
-const usualRate = 10; // Ticks a second, if the program has no rate.
+const usualRate = 8; // Ticks a second, if the program has no rate.
 
 // The names of keys for programs.
 /** @type {Record<string, string>} */
@@ -223,6 +223,11 @@ function play(process, body, view, problem, { title, rate, params, actions, stat
     const name = names[event.key] ?? (/^[a-z0-9]$/i.test(event.key) ? event.key.toLowerCase() : "");
     if (!name || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
+    const action = actions[Number(event.key) - 1]; // The digits are the keys of the actions, as in a terminal.
+    if (action !== undefined) {
+      call(["act", action]);
+      return;
+    }
     held.add(name);
     pressed.add(name);
   });

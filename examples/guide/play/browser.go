@@ -21,6 +21,7 @@ func Run(p Program) {
 	}
 	js.Global().Call("stetReady", map[string]any{
 		"title":   p.Title,
+		"rate":    p.Rate,
 		"params":  function(func(arguments) any { return b.params() }),
 		"set":     function(func(a arguments) any { return text(b.set(a.text(0), int(a.number(1)))) }),
 		"restart": function(func(arguments) any { return text(b.restart()) }),

@@ -25,6 +25,7 @@
 // these functions:
 //
 //	title            a text, not a function
+//	rate             ticks in a second, not a function
 //	params()         JSON: [{"name", "value", "min", "max", "step"}]
 //	set(name, value) sets a parameter; it takes effect at the next restart
 //	restart()        begins the game again

@@ -32,6 +32,7 @@ func main() {
 	}
 	js.Global().Call("stetReady", map[string]any{
 		"title": "Dots",
+		"rate":  20,
 		"params": text(func(string) string {
 			out, _ := json.Marshal([]map[string]any{{"name": "width", "value": width, "min": 5, "max": 60, "step": 1}})
 			return string(out)
