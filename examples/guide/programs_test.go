@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -49,27 +50,53 @@ func program(dir, name string, args ...string) *exec.Cmd {
 	return c
 }
 
+// frames maps each program to the flags with which the test runs it. The chapter has the same
+// commands.
+var frames = map[string]string{
+	"game1": "-ticks 7",
+	"game2": `-ticks 9 -keys "down*3 wait right"`,
+	"game3": "-ticks 60",
+	"game4": `-ticks 60 -keys "wait*10 up wait*10 right wait*10 up"`,
+	"game5": `-ticks 48 -keys "wait*10 up wait*10 right wait*10 up"`,
+	"game6": `-ticks 100 -keys "wait*80 space down"`,
+	"game7": `-ticks 50 -keys "wait*40 r*5 wait*3 up"`,
+	"game8": `-ticks 40 -keys "down*20 1 wait*15 2"`,
+	"game9": `-ticks 90 -keys "wait*5 down*3 s left*8 w up d*30"`,
+	"time":  `-ticks 80 -keys "wait*20 1 wait*15 2 wait*10 4 wait*25 5"`,
+}
+
 func TestPrograms_LastFrame(t *testing.T) {
-	for name, args := range map[string][]string{
-		"game1": {"-ticks", "17"},
-		"game2": {"-ticks", "9", "-keys", "down*3 wait right"},
-		"game3": {"-ticks", "60"},
-		"game4": {"-ticks", "60", "-keys", "wait*10 up wait*10 right wait*10 up"},
-		"game5": {"-ticks", "48", "-keys", "wait*10 up wait*10 right wait*10 up"},
-		"game6": {"-ticks", "100", "-keys", "wait*80 space down"},
-		"game7": {"-ticks", "50", "-keys", "wait*40 r*5 wait*3 up"},
-		"game8": {"-ticks", "40", "-keys", "down*20 1 wait*15 2"},
-		"game9": {"-ticks", "90", "-keys", "wait*5 down*3 s left*8 w up d*30"},
-		"time":  {"-ticks", "80", "-keys", "wait*20 1 wait*15 2 wait*10 4 wait*25 5"},
-	} {
+	for name, flags := range frames {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			flags, keys, _ := strings.Cut(flags, " -keys ")
+			args := append(strings.Fields(flags), "-keys", strings.Trim(keys, `"`))
 			out, err := program(t.TempDir(), name, args...).CombinedOutput()
 			require.NoError(t, err, string(out))
-			last := strings.LastIndex(string(out), "\ntick ")
-			require.Positive(t, last)
-			golden.Check(t, "testdata/"+name+".txt", string(out[last+1:]))
+			starts := regexp.MustCompile(`(?m)^tick \d+$`).FindAllIndex(out, -1)
+			require.NotEmpty(t, starts)
+			golden.Check(t, "testdata/"+name+".txt", string(out[starts[len(starts)-1][0]:]))
 		})
+	}
+}
+
+// Each command of the chapter that prints frames is tested.
+func TestPrograms_CommandsOfChapter(t *testing.T) {
+	text, err := os.ReadFile("../../docs/guide/GAME.md")
+	require.NoError(t, err)
+	commands := regexp.MustCompile(`(?m)^ +go run ./examples/guide/(\w+) (-ticks .*)$`).FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, commands)
+	for _, c := range commands {
+		require.Equal(t, frames[c[1]], c[2], c[0])
+	}
+}
+
+func TestFirst_RunTwice(t *testing.T) {
+	dir := t.TempDir()
+	for _, want := range []string{"tick 7 [{14 2}]\n", "tick 14 [{28 2}]\n"} {
+		out, err := program(dir, "first").CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.Equal(t, want, string(out))
 	}
 }
 

@@ -13,12 +13,16 @@ import (
 	"github.com/stet-ecs/stet/internal/golden"
 )
 
-// A block of the guide follows a comment with a file and the name of a function in it. The block is
-// the body of the function. If the function is an Example, its output is a second block.
-var guideBlock = regexp.MustCompile("(?s)(<!-- (\\S+\\.go) (\\w+) -->\n)```go\n(.*?)```\n(\nIt prints:\n\n```text\n.*?```\n)?")
+// A block of the guide follows a comment, which selects what the block shows:
+//
+//	<!-- FILE.go NAME -->        the body of a function, and the output of an Example
+//	<!-- FILE.go: NAME, NAME --> whole declarations; a method is TYPE.NAME
+//	<!-- FILE.go -->             the file without the comment of its package
+//	<!-- step 3: NAME, NAME -->  the new lines of declarations of examples/guide/game3
+var guideBlock = regexp.MustCompile("(?s)(<!-- (?:step (\\d)|(\\S+\\.go))(: [^\n]+?| \\w+)? -->\n)```go\n(.*?)```\n(\nIt prints:\n\n```text\n.*?```\n)?")
 
-// TestGuide_BlocksEqualSource compares the blocks of the guide with the functions that they show.
-// With -update, it writes the blocks.
+// TestGuide_BlocksEqualSource compares the blocks of the guide with the source that they show. With
+// -update, it writes the blocks.
 func TestGuide_BlocksEqualSource(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/guide/*.md")
 	if err != nil || len(pages) == 0 {
@@ -33,8 +37,19 @@ func TestGuide_BlocksEqualSource(t *testing.T) {
 		want := guideBlock.ReplaceAllStringFunc(string(text), func(block string) string {
 			blocks--
 			part := guideBlock.FindStringSubmatch(block)
-			body, output := functionBody(t, "../../"+part[2], part[3])
-			block = part[1] + "```go\n" + body + "```\n"
+			step, file, names := part[2], "../../"+part[3], part[4]
+			var shown, output string
+			switch list, declared := strings.CutPrefix(names, ": "); {
+			case step != "":
+				shown = showStep(t, int(step[0]-'0'), strings.Split(list, ", "))
+			case declared:
+				shown = showDeclarations(t, file, strings.Split(list, ", "))
+			case names == "":
+				shown = wholeFile(t, file)
+			default:
+				shown, output = functionBody(t, file, names[1:])
+			}
+			block = part[1] + "```go\n" + shown + "```\n"
 			if output != "" {
 				block += "\nIt prints:\n\n```text\n" + output + "```\n"
 			}
@@ -45,6 +60,17 @@ func TestGuide_BlocksEqualSource(t *testing.T) {
 		}
 		golden.Check(t, page, want)
 	}
+}
+
+// wholeFile returns the text of a file from its package clause on.
+func wholeFile(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut("\n"+string(text), "\npackage ")
+	return "package " + code
 }
 
 // TestGuide_IndexComplete checks that the index of the guide links to each chapter, once.

@@ -81,6 +81,7 @@ var allowed = map[string][]string{
 	"examples/factory":        {"ecs", "ecs/schedule", "persist"},
 	"examples/guide":          {},
 	"examples/guide/chapters": {},
+	"examples/guide/first":    {"ecs", "persist"},
 	"examples/guide/game1":    {"ecs", "examples/guide/play"},
 	"examples/guide/game2":    {"ecs", "ecs/schedule", "examples/guide/play"},
 	"examples/guide/game3":    {"ecs", "ecs/schedule", "examples/guide/play"},

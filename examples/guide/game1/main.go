@@ -40,15 +40,16 @@ func newGame() (play.Game, error) {
 		world.Commit()
 		return nil
 	}
-	draw := func() string {
-		screen := []byte(strings.Repeat(strings.Repeat(". ", width-1)+".\n", height))
-		for _, row := range visible.All() {
-			at, glyph := row.Get()
-			screen[2*(at.Y*width+at.X)] = byte(*glyph)
-		}
-		return string(screen)
+	return play.Game{World: world, Tick: tick, Draw: func() string { return draw(visible) }}, nil
+}
+
+func draw(visible *ecs.Query2[Position, Glyph]) string {
+	screen := []byte(strings.Repeat(strings.Repeat(". ", width-1)+".\n", height))
+	for _, row := range visible.All() {
+		at, glyph := row.Get()
+		screen[2*(at.Y*width+at.X)] = byte(*glyph)
 	}
-	return play.Game{World: world, Tick: tick, Draw: draw}, nil
+	return string(screen)
 }
 
 func main() {

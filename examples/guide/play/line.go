@@ -25,7 +25,7 @@ func (l *Line[T]) Send(message T) {
 // Receive returns the messages that have arrived. Call it before Send, once in each tick.
 func (l *Line[T]) Receive() iter.Seq[T] {
 	return func(yield func(T) bool) {
-		for len(l.flying) > l.Delay {
+		for len(l.flying) > max(0, l.Delay-1) {
 			message := l.flying[0]
 			l.flying = l.flying[1:]
 			if message != nil && !yield(*message) {
