@@ -184,7 +184,7 @@ func (g *game) draw() string {
 func main() {
 	play.Run(play.Program{
 		Title: "Step 6",
-		Rate:  8,
+		Rate:  6,
 		Params: []play.Param{
 			{Name: "coins", Value: &coins, Min: 1, Max: 40},
 			{Name: "chasers", Value: &chasers, Min: 1, Max: 80},

@@ -238,7 +238,7 @@ func (m *match) draw() string {
 func main() {
 	play.Run(play.Program{
 		Title: "Step 9",
-		Rate:  8,
+		Rate:  6,
 		Params: []play.Param{
 			{Name: "coins", Value: &coins, Min: 1, Max: 40},
 			{Name: "chasers", Value: &chasers, Min: 1, Max: 80},

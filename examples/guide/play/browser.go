@@ -3,6 +3,7 @@
 package play
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"syscall/js"
@@ -21,7 +22,7 @@ func Run(p Program) {
 	}
 	js.Global().Call("stetReady", map[string]any{
 		"title":   p.Title,
-		"rate":    p.Rate,
+		"rate":    cmp.Or(p.Rate, 6),
 		"params":  function(func(arguments) any { return b.params() }),
 		"set":     function(func(a arguments) any { return text(b.set(a.text(0), int(a.number(1)))) }),
 		"restart": function(func(arguments) any { return text(b.restart()) }),

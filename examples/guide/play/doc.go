@@ -3,7 +3,7 @@
 // A game describes itself by a [Program], and calls [Run]:
 //
 //	func main() {
-//		play.Run(play.Program{Title: "Coins", Rate: 8, New: newGame})
+//		play.Run(play.Program{Title: "Coins", Rate: 6, New: newGame})
 //	}
 //
 // The function newGame returns a [Game]: a world, and the functions that run and draw a tick.
