@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/internal/deep"
 )
 
 // inPage runs a program for browsers in node. The script is the body of the page's function
@@ -21,8 +23,8 @@ func inPage(t *testing.T, name, script string) []string {
 	if err != nil {
 		t.Skip("node is not installed")
 	}
-	if testing.Short() {
-		t.Skip("builds a program for browsers")
+	if deep.Or(0, 1) == 0 {
+		t.Skip("compiling for browsers takes a minute: make deep does, and make site-test runs programs in a browser")
 	}
 	dir := t.TempDir()
 	program, page := filepath.Join(dir, "program.wasm"), filepath.Join(dir, "page.js")
