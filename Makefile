@@ -118,7 +118,7 @@ site-serve: ## builds the same, and serves it at 127.0.0.1:8080
 	cd docs/site && go run .
 
 site-test: chromium ## the program that builds the documentation, and its pages in Chromium; npm downloads axe-core
-	cd docs/site && go vet ./... && GOOS=js GOARCH=wasm go vet ./testdata/... && go test -count 1 -timeout 5m ./...
+	cd docs/site && go vet ./... && GOOS=js GOARCH=wasm go vet ./testdata/dots ./testdata/prints && go test -count 1 -timeout 5m ./...
 
 tables: ## export --format parquet and sqlite, as pandas, DuckDB and sqlite3 read them: in a new environment of Python, with packages of PyPI
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; python3 -m venv $$dir; $$dir/bin/pip install -q pandas pyarrow duckdb; \
