@@ -166,7 +166,7 @@ func (r *bodyRenderer) code(w util.BufWriter, source []byte, n ast.Node, enterin
 	if fenced, ok := n.(*ast.FencedCodeBlock); ok {
 		isGo = string(fenced.Language(source)) == "go"
 	}
-	fmt.Fprintf(w, "<div class=\"code\"><pre><code>%s</code></pre>", colored(string(n.Lines().Value(source)), isGo))
+	fmt.Fprintf(w, "<div class=\"code\"><pre><code>%s</code></pre>", colored(string(n.Lines().Value(source)), isGo, false))
 	if above, ok := n.PreviousSibling().(*ast.HTMLBlock); ok {
 		if m := codeComment.FindStringSubmatch(comment(above, source)); m != nil {
 			link := relative(r.page.url, sourceURL(m[1], false)) + "#func-" + m[2]

@@ -213,13 +213,13 @@ func TestColored_KeepsText(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, source := range []string{string(text), string(text[:len(text)/2])} {
-			if got := html.UnescapeString(tags.ReplaceAllString(colored(source, true), "")); got != source {
+			if got := html.UnescapeString(tags.ReplaceAllString(colored(source, true, true), "")); got != source {
 				t.Errorf("%s: the colors change the text", file)
 			}
 		}
 	}
 	for _, source := range []string{"", "`", "\"x", "x /* y", "'", "func", "a\r\n// b\r\nc", "…"} {
-		if got := html.UnescapeString(tags.ReplaceAllString(colored(source, true), "")); got != source {
+		if got := html.UnescapeString(tags.ReplaceAllString(colored(source, true, true), "")); got != source {
 			t.Errorf("%q becomes %q", source, got)
 		}
 	}

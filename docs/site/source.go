@@ -77,7 +77,7 @@ func (s *site) sourcePage(name string) (url, body string, err error) {
 		if err != nil {
 			return "", "", err
 		}
-		fmt.Fprintf(&b, "<div class=\"code\"><pre class=\"source\"><code>%s</code></pre></div>\n", colored(string(data), path.Ext(name) == ".go"))
+		fmt.Fprintf(&b, "<div class=\"code\"><pre class=\"source\"><code>%s</code></pre></div>\n", colored(string(data), path.Ext(name) == ".go", true))
 		return url, b.String(), nil
 	}
 	entries, err := fs.ReadDir(s.fsys, name)
@@ -122,9 +122,10 @@ func (s *site) trail(url, name string) string {
 	return b.String()
 }
 
-// colored returns a source text as HTML. The tokens of Go have classes for their colors, and each
-// declared function has an id.
-func colored(source string, isGo bool) string {
+// colored returns a source text as HTML. The tokens of Go have classes for their colors. With
+// anchors set, each declared function has an id. A chapter has no such ids, because several of its
+// blocks may show the same function.
+func colored(source string, isGo, anchors bool) string {
 	if !isGo {
 		return html.EscapeString(source)
 	}
@@ -172,7 +173,7 @@ func colored(source string, isGo bool) string {
 			b.WriteString(html.EscapeString(source[done:at]))
 			id := ""
 			if class == "f" && declares && depth == 0 {
-				if declares = false; !ids[text] {
+				if declares = false; anchors && !ids[text] {
 					id, ids[text] = fmt.Sprintf(" id=\"func-%s\"", text), true
 				}
 			}
