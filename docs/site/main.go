@@ -13,7 +13,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,7 +21,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path"
 	"path/filepath"
 	"strings"
@@ -64,14 +62,7 @@ func run(dir, addr string, only, game bool) error {
 		return err
 	}
 	fmt.Printf("read the guide at http://%s\n", l.Addr())
-	server := &http.Server{Handler: b.handler(), ReadHeaderTimeout: 10 * time.Second}
-	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	context.AfterFunc(interrupted, func() { _ = server.Close() })
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return webfiles.Serve(l, b.handler())
 }
 
 // projectRoot returns the directory of the root module, which is the working directory or above it.

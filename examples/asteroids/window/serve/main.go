@@ -12,17 +12,12 @@
 package main
 
 import (
-	"context"
 	_ "embed"
-	"errors"
 	"flag"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"time"
 
 	"github.com/stet-ecs/stet/internal/webfiles"
 )
@@ -61,14 +56,7 @@ func run(addr, dir string) error {
 		return err
 	}
 	fmt.Printf("play at http://%s (%.1f MB)\n", l.Addr(), float64(info.Size())/1e6)
-	server := &http.Server{Handler: webfiles.Handler(os.DirFS(temp)), ReadHeaderTimeout: 10 * time.Second}
-	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	context.AfterFunc(interrupted, func() { _ = server.Close() })
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return webfiles.Serve(l, webfiles.Handler(os.DirFS(temp)))
 }
 
 // build writes the files of the page to a directory.
