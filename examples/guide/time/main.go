@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/stet-ecs/stet/disk"
@@ -47,10 +46,9 @@ type plane struct {
 	systems *schedule.Schedule[play.Keys]
 	store   *persist.Store
 
-	checkpoint     ecs.Checkpoint
-	checkpointTick uint64
-	markTick       uint64
-	message        string // What the last action did.
+	checkpoint ecs.Checkpoint
+	markTick   uint64
+	message    string // What the last action did.
 }
 
 // open returns a plane whose store is in memory.
@@ -117,25 +115,21 @@ func (p *plane) did(err error, message string) error {
 	return err
 }
 
-// holds reports whether the checkpoint is valid. Going to a tick before it discards it.
-func (p *plane) holds() bool {
-	return slices.Contains(slices.Collect(p.world.Checkpoints()), p.checkpoint)
-}
-
+// release releases the checkpoint, unless the world went to an earlier tick and discarded it.
 func (p *plane) release() {
-	if p.holds() {
+	if p.checkpoint.Valid() {
 		p.world.Release(p.checkpoint)
 	}
 }
 
 func (p *plane) takeCheckpoint() error {
 	p.release()
-	p.checkpoint, p.checkpointTick = p.world.Checkpoint(), p.world.Tick()
+	p.checkpoint = p.world.Checkpoint()
 	return p.did(nil, "Restore goes back to here.")
 }
 
 func (p *plane) restore() error {
-	if !p.holds() {
+	if !p.checkpoint.Valid() {
 		return errors.New("there is no checkpoint")
 	}
 	p.world.Restore(p.checkpoint)
@@ -176,8 +170,8 @@ func (p *plane) draw() string {
 	}
 	history := p.world.History()
 	text := fmt.Sprintf("tick %d, history %d to %d", p.world.Tick(), history.Oldest(), history.Newest())
-	if p.holds() {
-		text += fmt.Sprintf(", checkpoint %d", p.checkpointTick)
+	if p.checkpoint.Valid() {
+		text += fmt.Sprintf(", checkpoint %d", p.checkpoint.Tick())
 	}
 	if p.markTick > 0 {
 		text += fmt.Sprintf(", mark %d", p.markTick)
