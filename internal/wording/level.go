@@ -26,18 +26,15 @@ func forNewUsers(file string) bool { return file == "README.md" || path.Dir(file
 // checkLevel finds pages that are hard to read: the sentences are long on average, or too many are
 // in the passive voice.
 func checkLevel(file string, passages []passage) (faults []fault) {
-	sentences, words, passives := 0, 0, 0
+	count, words, passives := 0, 0, 0
 	var examples []string
 	for _, p := range passages {
-		start := 0
-		for _, end := range append(sentenceEnds(p.text), len(p.text)) {
-			sentence := p.text[start:end]
-			start = end
+		for _, sentence := range sentences(p.text) {
 			n := wordCount(sentence)
 			if n < 2 { // A link, or a name.
 				continue
 			}
-			sentences++
+			count++
 			words += n
 			if at := passive.FindStringIndex(sentence); at != nil {
 				passives++
@@ -47,14 +44,14 @@ func checkLevel(file string, passages []passage) (faults []fault) {
 			}
 		}
 	}
-	if sentences < minSentences {
+	if count < minSentences {
 		return nil
 	}
-	if words > meanWords*sentences {
-		faults = append(faults, fault{file, 1, "level", fmt.Sprintf("sentences have %.1f words on average, and may have %d", float64(words)/float64(sentences), meanWords)})
+	if words > meanWords*count {
+		faults = append(faults, fault{file, 1, "level", fmt.Sprintf("sentences have %.1f words on average, and may have %d", float64(words)/float64(count), meanWords)})
 	}
-	if passives*100 > passivePercent*sentences {
-		faults = append(faults, fault{file, 1, "level", fmt.Sprintf("%d of %d sentences are passive, and %d %% may be; for example %s", passives, sentences, passivePercent, strings.Join(examples, "; "))})
+	if passives*100 > passivePercent*count {
+		faults = append(faults, fault{file, 1, "level", fmt.Sprintf("%d of %d sentences are passive, and %d %% may be; for example %s", passives, count, passivePercent, strings.Join(examples, "; "))})
 	}
 	return faults
 }

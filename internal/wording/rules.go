@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"iter"
 	"regexp"
 	"strings"
 	"unicode"
@@ -50,17 +51,27 @@ func checkWords(file string, p passage) (faults []fault) {
 
 // checkSentences finds sentences with more than maxWords words.
 func checkSentences(file string, p passage) (faults []fault) {
-	start := 0
-	for _, end := range append(sentenceEnds(p.text), len(p.text)) {
-		sentence := p.text[start:end]
+	for start, sentence := range sentences(p.text) {
 		if words := wordCount(sentence); words > maxWords {
 			lead := len(sentence) - len(strings.TrimLeft(sentence, " \n"))
 			line := p.line + strings.Count(p.text[:start+lead], "\n")
 			faults = append(faults, fault{file, line, "sentence", fmt.Sprintf("%d words: %s", words, excerpt(sentence, lead, lead+50))})
 		}
-		start = end
 	}
 	return faults
+}
+
+// sentences iterates over the sentences of a text, with their offsets.
+func sentences(text string) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		start := 0
+		for _, end := range append(sentenceEnds(text), len(text)) {
+			if !yield(start, text[start:end]) {
+				return
+			}
+			start = end
+		}
+	}
 }
 
 func wordCount(sentence string) (words int) {
