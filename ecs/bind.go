@@ -171,10 +171,10 @@ func (f boundField) advice() string {
 // struct.
 func (b *binding) fields(path string, v reflect.Value, built bool) error {
 	before, method := len(b.handles), v.Addr().MethodByName("Build")
+	own := reflect.TypeFor[World]().PkgPath()
 	for i := range v.NumField() {
 		f, at := v.Type().Field(i), path+"."+v.Type().Field(i).Name
 		tag, tagged := f.Tag.Lookup("ecs")
-		own := reflect.TypeFor[World]().PkgPath()
 		isHandle := f.Type.Kind() == reflect.Pointer && f.Type.Elem().PkgPath() == own
 		var err error
 		h, fills := reflect.Zero(f.Type).Interface().(handle)
