@@ -6,8 +6,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// rawWorld implements [raw.World] for a World. Its other methods are in the files of their
-// subjects, such as pin.go.
+// rawWorld implements [raw.World] for a World. Some methods are in other files, for example Pin in
+// pin.go.
 type rawWorld struct{ *World }
 
 // Registry returns the registry without copying it.
@@ -118,8 +118,8 @@ func (f *rowAdapter[T]) json(s *spec, row int) ([]byte, bool) {
 	return v.AppendExact(nil), err == nil
 }
 
-// ofJSON returns a copy of the row with the changes in the JSON src: see AppendPatched of the
-// layout. If row is -1, it changes a zero value.
+// ofJSON returns a copy of the row, with the values that the JSON src has for its fields. If row is
+// -1, it starts with a zero value. [layout.Type.AppendPatched] defines the details.
 func (f *rowAdapter[T]) ofJSON(s *spec, row int, src []byte) (v T, err error) {
 	if s.layout == nil {
 		return v, noJSON[T]()

@@ -12,8 +12,10 @@ import (
 )
 
 // Apply applies recorded ticks, which must continue the current state of w. The cost is O(rows that
-// the ticks wrote). Apply saves, writes and marks rows in the same way as a program's writes. So
-// history, indexes and change tracking include the rows.
+// the ticks wrote).
+//
+// The world tracks these writes like those of a program. So they become part of the history, and
+// indexes and change filters see them.
 func (w rawWorld) Apply(ticks iter.Seq2[*raw.Patch, error]) (err error) {
 	switch {
 	case len(w.recorders) > 1:
@@ -39,8 +41,11 @@ func (w rawWorld) Apply(ticks iter.Seq2[*raw.Patch, error]) (err error) {
 	return err
 }
 
-// apply applies the patch p as a new tick of the world. If p has the number of the present tick and
-// changes only NoRewind storages, the changes become part of the present tick.
+// apply applies the patch p as a new tick of the world.
+//
+// A recorder may record a tick again, with later writes of NoRewind storages. Such a patch has the
+// number of the present tick and changes only NoRewind storages. apply then adds the changes to the
+// present tick.
 func (w *World) apply(p *raw.Patch) error {
 	puts, err := w.readPatch(p)
 	if err != nil {
@@ -56,7 +61,8 @@ func (w *World) apply(p *raw.Patch) error {
 		return nil
 	}
 	w.dropForward()
-	w.ops = nil // The recorder already has the operations of applied ticks.
+	// Do not record the operations of p: the recorder already has them.
+	w.ops = nil
 	if p.Entities.Changed {
 		w.entities.patch(p)
 	}
@@ -213,7 +219,8 @@ func (s *Storage[T]) patch(p *raw.StoragePatch, total int) (put func(), err erro
 	return func() {
 		s.putRows(p, values)
 		if n <= maxPatched {
-			clear(values) // Removes pointers to memory that the storage now owns.
+			// The storage now owns the memory behind pointers in values.
+			clear(values)
 			s.patched = values
 		}
 	}, nil
@@ -282,8 +289,8 @@ func touchRanges[T any](c *track.Column[T], ranges []raw.Range) {
 	c.TouchEach(&some, n)
 }
 
-// removeMembers removes the entities in rows [lo, hi) from the mask of s. The caller then
-// overwrites or drops these rows.
+// removeMembers runs before the rows [lo, hi) are overwritten or dropped. It removes their entities
+// from the mask and notes them for queries. It also subtracts their gaps from the number of gaps.
 func (s *set) removeMembers(lo, hi int) {
 	if lo >= hi {
 		return
@@ -298,7 +305,8 @@ func (s *set) removeMembers(lo, hi int) {
 	}
 }
 
-// addMembers makes the entities in rows [lo, hi) members.
+// addMembers runs after the rows [lo, hi) were written. It does the opposite of removeMembers, and
+// also writes the sparse entries of the entities.
 func (s *set) addMembers(lo, hi int) {
 	s.noteRows(lo, hi)
 	for row, e := range s.dense.Live[lo:hi] {
@@ -310,7 +318,8 @@ func (s *set) addMembers(lo, hi int) {
 			s.mask.Add(e.Index())
 		}
 		if s.special {
-			continue // The sparse entries of Indexed and Hashed storages are written later.
+			// For Indexed and Hashed storages, putRows writes the sparse array at the end.
+			continue
 		}
 		i := e.Index()
 		page := s.page(i)

@@ -11,14 +11,16 @@ import (
 // entities. A batch is faster: it writes many rows at once, and removes the last rows by lowering a
 // count.
 //
-// A batch that removes rows goes from the last entity to the first, for these reasons:
+// A batch that removes rows goes from the last entity to the first:
 //
-//   - Removing the last row of a storage moves no other row.
-//   - Indices of entities that were created in one batch are reused in the same order.
-//   - The argument may be a slice that the storage or the world returned.
+//   - Entities that were added last are then in the last rows. Removing the last row moves no other
+//     row.
+//   - If a batch created the entities, the next batch gets their indices in the same order.
+//   - A removal changes no row before the removed row. So the argument may be a slice that the
+//     storage or the world returned.
 
-// destroyBatch destroys entities, which is the slice w.batch. While it runs, w.batch is nil,
-// because a hook may begin another batch.
+// destroyBatch destroys entities, a slice that uses the buffer w.batch. A hook may begin another
+// batch, which must not overwrite the slice. So w.batch is nil while destroyBatch runs.
 func (w *World) destroyBatch(entities []Entity) (n int) {
 	w.batch = nil
 	if w.watched {
@@ -43,8 +45,10 @@ func (w *World) destroyOneByOne(entities []Entity) int {
 	}
 	switch {
 	case w.restores == restores && (n == len(entities) || !hooks && n == before-w.entities.rows.N):
-		return n // Each call of Destroy that returned true destroyed one entity.
-	case hooks: // All entities were alive before the loop.
+		// Each destroyed entity was destroyed by its own call of Destroy, so n is correct.
+		return n
+	// All entities were alive before the loop, so count those that are dead now.
+	case hooks:
 		return w.countDistinct(entities, func(e Entity) bool { return !w.entities.alive(e) })
 	}
 	return w.countDistinct(entities, func(e Entity) bool { return w.entities.freed(e, before) })
@@ -299,7 +303,8 @@ func (s *set) aligned(row int, entities []Entity) (k int) {
 	return k
 }
 
-// pointBehind points the sparse entries of entities to the rows after the last one, in order.
+// pointBehind writes the sparse entries for entities that are about to be appended. The first
+// entity gets row N, the next one row N+1, and so on.
 func (s *set) pointBehind(entities []Entity) {
 	var page *track.Page
 	at := track.NoRow

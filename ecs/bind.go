@@ -112,7 +112,8 @@ type binding struct {
 	assembles []func() error
 	build     []func() error
 	handles   []boundField
-	reasons   map[string]error // The reason why the bundle at a path was not made.
+	// Maps the path of a field to the reason why Bind could not make its bundle.
+	reasons map[string]error
 }
 
 // A boundField is a field that must not be nil when Bind returns.
@@ -182,7 +183,7 @@ func (b *binding) fields(path string, v reflect.Value, built bool) error {
 		switch {
 		case tag == "-":
 		case f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == own && !tagged:
-			// A Checkpoint, for example, has no handles to fill.
+			// Skip structs of this package, such as a Checkpoint: they have no handles.
 		case f.Type.Kind() == reflect.Struct && !tagged:
 			err = b.fields(at, v.Field(i), f.Anonymous && method.IsValid())
 		case fills && v.Field(i).CanSet():

@@ -10,8 +10,8 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// An assembled is a pointer to a query or a bundle, which Bind makes from storages. Bind calls its
-// methods on nil pointers of the type.
+// An assembled is a pointer to a query or a bundle. Bind makes it from storages. Bind calls
+// assemble on a nil pointer of the type, which returns a new query or bundle.
 type assembled interface {
 	assemble(p *parts) any
 }
@@ -24,8 +24,11 @@ type parts struct {
 	err     error
 }
 
-// assemble schedules the making of a query or a bundle for the field at path. The method Build
-// makes queries without a tag, and bundles whose storages are missing or ambiguous.
+// assemble adds a function to b.assembles that makes the query or bundle for the field at path. In
+// two cases the field stays nil, and the method Build of the program must set it:
+//
+//   - a query whose field has no tag
+//   - a bundle whose storages are missing or ambiguous
 func (b *binding) assemble(path string, v reflect.Value, h assembled, tag string, tagged bool) error {
 	query := strings.HasPrefix(v.Type().Elem().Name(), "Query")
 	switch {

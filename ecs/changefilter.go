@@ -18,7 +18,7 @@ type ChangeFilter struct {
 	w     *World
 	found []Entity
 	find  func() ([]Entity, error)
-	of    raw.Use // How the filter uses the storage.
+	of    raw.Use // The filter reads the storage: for package schedule.
 
 	fixed bool // The filter compares with tick instead of the last commit.
 	tick  uint64
@@ -45,8 +45,8 @@ func newChangeFilter[T any](s *Storage[T], verb string, pick func(*Delta[T]) []E
 }
 
 // Since makes later iterations compare with the end of the given tick. An error wraps [ErrNotHeld]
-// and leaves f unchanged. Call Since before each iteration: the iteration panics if the history no
-// longer holds the tick.
+// and leaves f unchanged. An iteration panics if the history no longer holds the tick. So call
+// Since again before the history drops the tick.
 func (f *ChangeFilter) Since(tick uint64) error {
 	fixed, was := f.fixed, f.tick
 	f.fixed, f.tick = true, tick

@@ -25,8 +25,10 @@ import (
 type Delta[T any] struct {
 	s *Storage[T]
 	comparison
-	values track.Spans // Old versions of the written values.
-	old    []T         // Old values of the rows in comparison.rows.
+	// The values that were written since the boundary, as they were before.
+	values track.Spans
+	// The value that each row in comparison.rows had at the boundary.
+	old []T
 
 	added, changed, removed edits[T]
 }
@@ -145,9 +147,9 @@ func (s *Storage[T]) Removed() *ChangeFilter {
 //
 // # What calls no hooks
 //
-// Restore, Rewind, Seek and Load call no hooks: see [World.OnRestore]. A rollback also calls no
-// hooks for rows of a NoRewind component that it removes together with their entities. A restore
-// keeps all hooks. A clone has no hooks.
+// Restore, Rewind, Seek and Load call no hooks: see [World.OnRestore]. A rollback may remove
+// entities that have a NoRewind component. It calls no OnRemove hooks for these components either.
+// A restore keeps all hooks. A clone has no hooks.
 func (s *Storage[T]) OnAdd(f func(e Entity, v T)) {
 	h := s.ensureHooks()
 	h.add = append(h.add, func(e Entity, row int) { f(e, s.data.Live[row]) })
@@ -327,8 +329,9 @@ func (d *Delta[T]) loadOldValues(before int) {
 	}
 }
 
-// walk compares the written values of rows below limit, which exist both at the boundary and now.
-// It calls compareEntity for rows whose entity may have changed.
+// walk finds the changed entities in rows below limit, which exist both at the boundary and now.
+// For rows with the same entity, it compares the written values. For the other rows, which are in
+// d.rows, it calls compareEntity.
 func (d *Delta[T]) walk(limit int) {
 	p, next := 0, d.at(0)
 	plain := plainRows[T](d.s.adapter.codec)
@@ -364,7 +367,8 @@ func (d *Delta[T]) walk(limit int) {
 	}
 }
 
-// compareSingles is a faster compareRows for spans of one row. It starts with span i, and returns
+// compareSingles does the same as compareRows for spans of one row, but faster. It starts with span
+// i. It stops after 256 spans, at a longer span, or at a row that is not below limit. It returns
 // the position of the first span that it has not compared.
 func (d *Delta[T]) compareSingles(i, limit int) int {
 	s, l := d.s, &d.changed
@@ -400,8 +404,9 @@ func (d *Delta[T]) compareSingles(i, limit int) int {
 	return i
 }
 
-// compareRows compares old values with the current values of the rows that begin at the parameter
-// row. These rows have the same entities as at the boundary.
+// compareRows compares the slice old with the current values of len(old) rows. The parameter row is
+// the first of them. Each of these rows has the same entity as at the boundary. The parameter plain
+// says that values can be compared as bytes in memory: see plainRows.
 func (d *Delta[T]) compareRows(row int, old []T, plain bool) {
 	s, l, k := d.s, &d.changed, len(d.changed.entities)
 	l.room(len(old))
@@ -532,7 +537,8 @@ func (d *EntityDelta) since(k int, tick uint64) error {
 }
 
 // boundary returns the id of frame k, which begins at the end of the given tick. It returns an
-// error if the history does not hold the rows of t at that tick.
+// error if the history does not hold the tick, or if t is NoRewind. The parameter name is the
+// component, for the error.
 func (w *World) boundary(k int, tick uint64, t *track.Tracker, name string) (frame uint64, err error) {
 	switch {
 	case t.Exempt:

@@ -93,9 +93,12 @@ func (w *World) Release(cp Checkpoint) {
 // Try calls f. If f returns an error or panics, Try restores the world to its state before the
 // call. Then it returns the error, or continues the panic.
 //
-// f must not restore an older checkpoint or tick. If it does, Try reports the misuse: it joins a
-// second error with the error of f, or panics if f returned no error. If f has panicked with an
-// error, the new panic value wraps that error.
+// f must not restore an older checkpoint or tick. If it does, the world keeps that older state, and
+// Try reports the mistake:
+//
+//   - If f returned an error, Try returns this error joined with a second one.
+//   - If f returned no error, Try panics.
+//   - If f panicked with an error, Try panics with a value that wraps this error.
 func (w *World) Try(f func() error) (err error) {
 	cp := w.Checkpoint()
 	hands, done := len(w.activeCursors), false

@@ -11,20 +11,27 @@ const (
 	chunkBits = 12
 	chunkRows = 1 << chunkBits
 
-	maxColumns = 8           // Maximum number of components of a query.
-	maxWords   = 16          // Maximum length of a span of scattered rows, in words of 64 rows.
-	missing    = track.NoRow // The row of an entity without the optional component.
+	// Maximum number of components of a query.
+	maxColumns = 8
+	// Maximum number of words of a span without predicates. A word has 64 positions.
+	maxWords = 16
+	// The row of an entity without the optional component.
+	missing = track.NoRow
 
-	listRatio = 8 // A list has at most 1/8 of the searched positions.
+	// A chunk becomes a list only if at most 1/8 of its positions match.
+	listRatio = 8
 )
 
-// A chunk stores the matches of a query at 4096 positions of the driving storage. It has one of
-// three forms: bits, run or list.
+// A chunk stores which entities match a query, for 4096 positions of the driver. The driver is the
+// storage whose rows the query searches. A position is a row of the driver, or an entity index: see
+// matchCache.
+//
+// A chunk has one of three forms: bits, run or list.
 //
 // In the form bits, each position can match or not:
 //
 //   - words has one bit for each position. The bit is 1 for a match.
-//   - rows has the row of each position, for each column.
+//   - rows has, for each column, the row of the entity at each position.
 //   - Bit w of whole is 1 if all 64 positions of words[w] match and their rows are contiguous.
 //
 // In the form run, all positions match, and their rows are contiguous. The field at has the first
@@ -37,7 +44,7 @@ const (
 //   - ahead has the number of listed positions before each word.
 type chunk struct {
 	epoch uint64
-	// Number of searched positions. Later positions have no match.
+	// Number of positions that the query has searched. A position from n on counts as no match.
 	n int
 	// All positions match, and their rows are contiguous in each column.
 	run bool
@@ -46,8 +53,8 @@ type chunk struct {
 	words []uint64
 	whole uint64 // Bit w is set if words[w] is full and its rows are contiguous.
 	rows  [maxColumns][]uint32
-	// If the field list is set, order has the positions of the matches. Otherwise it has the
-	// driver's row of each position, if the driver is in index order.
+	// In a list: the positions of the matches. In the other forms, order is used only if the driver
+	// is in index order. It then has the driver's row of each position.
 	order []uint32
 
 	list  bool
@@ -63,16 +70,16 @@ func (c *chunk) reset() {
 	clear(c.words)
 }
 
-// A listBuffer collects the matches of a list. Its used elements are then copied into a new chunk,
-// which is faster than clearing a full chunk.
+// A listBuffer collects the matches of a list while join.buildList searches for them. At the end,
+// buildList knows their number and copies them into slices of the right length.
 type listBuffer struct {
 	word  chunk // The matches among the 64 entities of the current word.
 	order [chunkRows / listRatio]uint32
 	rows  [maxColumns][]uint32
 }
 
-// add appends to the list the n positions whose bits are set in the parameter word. Bit 0 stands
-// for position 64*w. The parameter many is the length of the list.
+// add appends n positions to a list that has many positions. The n positions are given by the set
+// bits of word: bit i stands for position 64*w+i.
 func (l *listBuffer) add(many, n, w int, word uint64) {
 	order := l.order[many : many+n]
 	for i := range order {
@@ -171,7 +178,7 @@ func (c *chunk) move(i, by int) {
 	c.many += by
 }
 
-// makeRoom grows the list to the length in the parameter many, and its words up to position i.
+// makeRoom grows the list so that it can have many positions, and position i among them.
 func (c *chunk) makeRoom(i, many int) {
 	c.n = max(c.n, i+1)
 	c.words = longer(c.words, i>>6+1)
@@ -187,8 +194,8 @@ func (c *chunk) makeRoom(i, many int) {
 	}
 }
 
-// listRoom returns the slice length for a list with the given number of positions. Loops read 64
-// entries at once, so the length has room for that.
+// listRoom returns the length of the slices of a list with the given number of positions. A loop
+// may read 64 entries from any position on, so the slices are longer than the list.
 func listRoom(many int) int { return (many+63)&^63 + 64 }
 
 // firstBits returns a word with its first n bits set. For n > 64 it sets all bits.

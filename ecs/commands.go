@@ -22,12 +22,12 @@ type Commands struct {
 	nextFunc int // First function that is not called yet.
 	skipped  int
 	issued   uint32 // Number of placeholders ever created.
-	applied  uint32 // Number of placeholders that a finished Apply resolved.
-	// Number of placeholders that earlier Applies resolved. created[i] is the entity of placeholder
-	// base+1+i.
+	applied  uint32 // Number of placeholders that all finished Applies resolved.
+	// Number of placeholders that were resolved before the last Apply began. For example, if base
+	// is 10, created[0] is the entity of placeholder 11.
 	base      uint32
 	created   []Entity // Entities of the placeholders that the last Apply resolved.
-	following renaming // Replaces placeholders inside components.
+	following renaming // Replaces placeholders inside components by their entities.
 }
 
 // A command takes 16 bytes. The value of a set command is in the queue of its storage.
@@ -145,8 +145,8 @@ func (d *Deferred[T]) Remove(e Entity) {
 // are applied last.
 //
 // Apply skips commands for entities that are no longer alive, and returns their number. A Destroy
-// that a [Relation] refuses does not count as skipped. A checkpoint can undo the changes. Loops
-// over [Query1.Runs] panic after some of the changes.
+// that a [Relation] refuses does not count as skipped. A checkpoint can undo the changes. A loop
+// over [Query1.Runs] panics if Apply adds, removes or moves its rows.
 //
 // The Commands are empty afterwards. If a function or hook panics, the commands after it are
 // dropped.

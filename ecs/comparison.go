@@ -9,15 +9,18 @@ import (
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
-// A comparison matches the rows of a sparse set at an earlier boundary with the current rows.
-// Element p of the fields then and from describes the row rows[p]:
+// A comparison finds, for the entities of a sparse set, where they were at an earlier boundary. For
+// example, the set had the entities a, b, c at the boundary. Then b was removed, and c moved to the
+// row of b:
 //
-//   - rows has all written rows and all rows between the old and the new length, ascending. All
-//     other rows still have the same entity.
-//   - then has the entity of the row at the boundary. It is 0 if the row had no entity.
-//   - from says where the current entity of the row was at the boundary: 1 + its position in the
-//     field then. It is 0 for a new entity, and for a row that no longer exists.
-//   - gone has the positions of the removed entities in the field then.
+//	rows    1  2     the rows that were written, added or removed
+//	then    b  c     the entity in each of these rows at the boundary
+//	from    2  0     1 + the position of the present entity in then
+//	gone    0        the positions of the removed entities in then
+//
+// rows is ascending. All rows that are not in rows still have the same entity. An element of then
+// is 0 if the row had no entity. An element of from is 0 if the entity is new, or if the row no
+// longer exists.
 type comparison struct {
 	_ noCopy
 

@@ -74,8 +74,9 @@ type CopyOptions struct {
 	// lacks is an error. By default, no resource is copied.
 	Resources []string
 
-	// Times is the number of copies of the whole list of entities. References between the entities
-	// become references within the same copy of the list. The default 0 means one copy.
+	// Times is the number of copies of the whole list of entities. A reference between the entities
+	// becomes a reference within one copy of the list. For example, in the second copy of a car,
+	// the wheels refer to the second copy. The default 0 means one copy.
 	Times int
 }
 
@@ -146,8 +147,8 @@ func (w *World) Copy(src *World, entities []Entity, o CopyOptions) ([]Entity, er
 // not be w. The relations of src apply their policies, as in Destroy.
 //
 // Move returns an error if a relation keeps an original alive, because an entity that does not move
-// refers to the original. Both worlds are then unchanged. But if a hook adds such a reference
-// during Move, Move returns both the copies and the error, and the originals stay alive.
+// refers to the original. Both worlds are then unchanged. A hook may add such a reference during
+// Move. Then the originals stay alive, and Move returns the copies and an error.
 func (w *World) Move(src *World, entities []Entity, o CopyOptions) ([]Entity, error) {
 	if src == w {
 		return nil, errors.New("ecs: cannot move: both worlds are the same")
@@ -184,8 +185,10 @@ type copyJob struct {
 	// The component or resource that is being copied.
 	source  AnyStorage
 	holders []Entity // The entities that have the component, or 0 for a resource.
-	holder  Entity   // The entity whose value is being processed.
-	// The copies that belong to the same repetition as the value of holder: see CopyOptions.Times.
+	// The original whose value is being processed.
+	holder Entity
+	// With CopyOptions.Times, the list of entities is copied several times. round has the copies of
+	// the list to which the value of holder belongs.
 	round    []Entity
 	resolved map[externalRef]Entity // Results of CopyOptions.Outside.
 }
@@ -447,7 +450,8 @@ func (r *registry) nextEntities(n int) []Entity {
 	lo, hi := r.rows.N, r.rows.Extra
 	for ; len(next) < n && lo < hi; lo++ {
 		e := r.dense.Live[lo]
-		// If all generations of an index are used, create takes the last free index instead.
+		// An index whose generation is at its maximum is not used again. The last free index takes
+		// its place, as in create.
 		for e.Generation() == r.maxGeneration {
 			if hi--; lo == hi {
 				break

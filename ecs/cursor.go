@@ -7,22 +7,22 @@ import (
 	"unsafe"
 )
 
-// A span is a batch of positions in the driver, which is the storage that the cursor goes through.
-// In one form of a span, every match has its own rows:
+// A span is a batch of positions of the driver, the storage that the cursor goes through. It has
+// one of two forms. In the first form, n is 1:
 //
-//   - words has a bit for each position. The bit is 1 for a match.
-//   - rows has the row of each position in each column, minus the field base of the column.
-//   - order has the row of each position in the driver, minus the field from.
+//   - words has a bit for each position i. The bit is 1 for a match.
+//   - rows[k][i] + base[k] is the row of position i in column k.
+//   - order[i] + from is the row of position i in the driver.
 //
-// In the other form, n consecutive rows match in every column. The span then has only the first row
-// of each column.
+// In the second form, n consecutive rows match in the driver and in every column. The span then has
+// a single position 0, which stands for the first of these rows.
 type span struct {
 	rows  [maxColumns][]uint32
 	base  [maxColumns]int
 	words []uint64
 	order []uint32
 	from  int
-	n     int // Number of consecutive rows that match. It is 1 if every match has its own rows.
+	n     int // Number of consecutive rows for each position.
 }
 
 // hasAny reports whether any entity of the span has the optional component of column k.
@@ -41,7 +41,7 @@ func (s *span) hasAny(k int) bool {
 type cursor struct {
 	word int    // Index of the current element of words.
 	rest uint64 // Bits of the current word whose positions are not visited yet.
-	at   int    // Row of the current position in the driver, minus the field from.
+	at   int    // from + at is the driver's row of the current position.
 
 	j       *join
 	idle    *cursor // Next element in the list of finished cursors.
@@ -58,8 +58,8 @@ type cursor struct {
 
 	// Pointers to the first elements of the current word, for access without bounds checks.
 	wordOrder *uint32
-	// The rows that length() tests first. They belong to a column whose set is not the driver.
-	// Without such a column, they belong to the driver.
+	// Rows of one column, in which length() first looks for the end of a run. The column is not
+	// that of the driver, if there is another one.
 	wordRows *uint32
 	entities *Entity
 	addrs    [maxColumns]struct {
@@ -69,8 +69,8 @@ type cursor struct {
 
 	// Backing array of words for spans of at most one word.
 	part [1]uint64
-	// Result of nextRun: the first row of each column, the first row of the driver, and the number
-	// of rows. Also the backing array of the fields rows and order.
+	// The result of nextRun: the first row of each column, the first row of the driver, and the
+	// number of rows. A span with consecutive rows also uses this memory for rows and order.
 	run [maxColumns + 2]uint32
 
 	span
@@ -253,8 +253,9 @@ func (c *cursor) takeNext() int {
 	return i
 }
 
-// advance moves c to the next span, without testing the predicates. Entities whose rows have moved
-// behind the loop come last.
+// advance moves c to the next span, without testing the predicates. The loop body may move an
+// unvisited entity to a row that the loop has already passed. advance visits such entities at the
+// end.
 func (c *cursor) advance() bool {
 	c.progress.back = false
 	return c.advanceAhead() || c.progress.behind != nil && c.advanceBehind()
@@ -313,9 +314,9 @@ func (c *cursor) advanceAhead() bool {
 	return false
 }
 
-// advanceIn sets the span to positions of chunk, from lo up to at most hi-1, and moves the cursor
-// past the span. lo and hi count from base, the first position of chunk. It returns false if the
-// span has no match.
+// advanceIn sets the span to positions of chunk, and moves the cursor past the span. The span has
+// at most the positions base+lo to base+hi-1. The parameter base is the first position of chunk.
+// advanceIn returns false if the span has no match.
 func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	w := lo >> 6
 	if n := chunk.wholeFrom(c.j, lo, hi); n > 0 {
@@ -430,14 +431,14 @@ func followsRow(before, row uint32) bool {
 	return row == before+1 && before != missing || row == missing && before == missing
 }
 
-// setRun sets the span to n consecutive rows, and moves the cursor past them. In each column k, the
-// rows begin at row c.run[k]. In the driver, they begin at the row in the parameter first.
+// setRun sets the span to n consecutive rows, and moves the cursor past them. The first row in
+// column k is c.run[k]. The first row in the driver is the parameter first.
 func (c *cursor) setRun(first, n int) {
 	run, m := &c.run, len(c.j.columns)
 	for k := range m {
 		c.rows[k], c.base[k] = run[k:k+1], 0
 		if run[k] != missing {
-			// Loops read these rows without a bounds check.
+			// Panic if a row does not exist, because loops read these rows without a bounds check.
 			_ = c.j.columns[k].set.dense.Live[run[k]:][:n]
 		}
 	}
@@ -512,7 +513,9 @@ func (c *cursor) entitiesOf(run []uint32) []Entity {
 	return c.set.dense.Live[run[m]:][:run[m+1]]
 }
 
-// end runs after the last span. It records that all rows that the loop may write are saved.
+// end runs after the last span. The loop has now saved all rows that it may write, unless the query
+// has predicates. end records this, so that the next loop need not save them again if the world has
+// not changed.
 func (c *cursor) end() {
 	c.finish()
 	if len(c.j.predicates) > 0 {
@@ -552,7 +555,8 @@ func (s *span) positions(w int) (n int) {
 	return n
 }
 
-// skipRest subtracts from j.visited the rows that a loop did not reach because it ended early.
+// skipRest runs when a loop leaves a span early. It subtracts from j.visited the rows of the span
+// that the loop did not reach.
 func (c *cursor) skipRest() {
 	if c.columns != nil {
 		c.j.visited -= uint64((bits.OnesCount64(c.rest) + c.positions(c.word+1)) * c.n)
@@ -582,7 +586,8 @@ func (c *cursor) mustExist() {
 	}
 }
 
-// register adds c to the world's active cursors, because the loop body may write rows of the span.
+// register adds c to the active cursors of the world, unless it is one already. A checkpoint or the
+// end of a tick saves the rows of active cursors again, because the loop body may still write them.
 func (c *cursor) register() {
 	w := c.j.w
 	if w.parallel { // No checkpoint or end of a tick can occur while other goroutines run.
@@ -635,7 +640,8 @@ func (c *cursor) finish() {
 }
 
 // resume continues the iteration after the loop body changed the world while it visited e. The row
-// of e is r rows after the current position. resume panics if the rows were restored or sorted.
+// of e in the driver is c.from+c.at+r. The parameter r is the offset of e in a run of consecutive
+// rows. resume panics if the rows were restored or sorted.
 func (c *cursor) resume(r int, e Entity) {
 	for _, s := range c.j.sets {
 		s.mustKeepOrder(c.j.text, e, c.since)

@@ -18,28 +18,30 @@ import (
 //   - to memory that a copy shares
 //   - through a pointer or slice from before the last boundary or index lookup
 //
-// A boundary is a checkpoint or the end of a tick. At each boundary, a debug world encodes every
-// row. At the next boundary, it encodes the protected rows again. It panics if a row has changed
-// although the world did not make the row writable. Before a write that the world tracks, it
-// compares the row in the same way.
+// A boundary is a checkpoint or the end of a tick. A row is protected if a frame must save it
+// before a write, or if an index must learn of a write. At each boundary, a debug world encodes the
+// protected rows. At the next boundary, it encodes them again. It panics if a row has changed
+// although the world did not make the row writable. It makes the same comparison before it saves a
+// row.
 //
-// Rows that no frame protects and no index covers may be written freely. Values that cannot be
-// encoded are not checked. A debug world also checks that each Clone returns a deep copy.
+// All other rows may be written freely. Values that cannot be encoded are not checked. A debug
+// world also checks that each Clone returns a deep copy.
 const debug = true
 
-// A guard has copies of the rows of a column at the last boundary.
+// A guard has copies of the protected rows of a column at the last boundary.
 type guard struct {
 	rows []byte // Canonical bytes of the rows.
 	ends []int  // End offset of each row in rows.
 	n    int
-	// Number of rows that a frame protects. Only indexes need the later rows.
+	// Number of rows that a frame must save before a write. The rows from saved to n-1 are compared
+	// only because of indexes.
 	saved   int
 	scratch []byte
 
-	// Row to which the program has a pointer from an index lookup. The program may still write this
-	// row.
+	// Row of the newest pointer for writing at the last index look-up. The pointer stays valid
+	// after the look-up, so the program may still write this row.
 	pointed    uint32
-	pointedAll bool // The program may write every row.
+	pointedAll bool // At the last look-up, the program had pointers to all rows.
 }
 
 // mayBeWritten reports whether the program may write row without telling the world.
