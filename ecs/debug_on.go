@@ -157,7 +157,8 @@ func (w *World) rememberRows(c guardedRows) {
 		_, rest = c.next(rest)
 		g.ends = append(g.ends, len(g.rows)-len(rest))
 	}
-	if len(g.ends) < g.n { // All encoded rows are empty, so no row can differ.
+	// The rows have no encoding: they are tags, or cannot be encoded. Compare none.
+	if len(g.ends) < g.n {
 		g.n = 0
 	}
 }
@@ -165,8 +166,9 @@ func (w *World) rememberRows(c guardedRows) {
 // verifyOf verifies only the columns of t.
 func (w *World) verifyOf(t *track.Tracker) { w.guardedOf(t, w.verifyRows) }
 
-// rememberOf copies the rows of t after an index lookup. pointed: the row that the program may
-// still write, or track.NoRow. all: whether the program may still write every row.
+// rememberOf copies the rows of t after an index look-up, because the index has now read all
+// writes. The parameter pointed is the row that the program may still write, or track.NoRow. If all
+// is true, the program may still write every row.
 func (w *World) rememberOf(t *track.Tracker, pointed uint32, all bool) {
 	w.guardedOf(t, func(c guardedRows) {
 		w.rememberRows(c)

@@ -84,8 +84,8 @@ func (w *World) noteCreated() {
 	}
 }
 
-// refusesStep returns a refusal if the running system of another world writes w. Otherwise it
-// returns nil.
+// refusesStep returns a refusal if a system writes w but runs on another world. Otherwise it
+// returns nil. A system may also write a world that it created or loaded.
 func (w *World) refusesStep() *refusal {
 	if s := w.guards.stepped; stepsByGoroutine.n.Load() == 0 || s != nil && !s.waits {
 		return nil

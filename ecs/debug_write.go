@@ -62,8 +62,8 @@ func (s *set) mustBeReadable(op string) {
 // writeQuery names a writing loop in error texts.
 const writeQuery = "a query with Write"
 
-// mustBeAlone panics if the running system has an access other than schedule.Alone. op is the
-// method that the system calls.
+// mustBeAlone panics if a system runs whose access is not schedule.Alone. op is the method that the
+// system calls.
 func (w *World) mustBeAlone(op string) {
 	if step := w.guards.stepped; step != nil && !step.system.Alone {
 		(&refusal{fmt.Sprintf("the system %q uses the whole world, which its access does not name", step.system.Name),
@@ -106,8 +106,8 @@ func (s *set) refusesWrite(op string, e Entity) *refusal {
 	return s.w.refusesUse(name, raw.Writes, raw.Writes, "the members of "+naming.Shown(name), "the storage")
 }
 
-// refusesUse returns a refusal if the access of the running system does not include the use. The
-// parameters what and add are for its text: the data and the missing access.
+// refusesUse returns a refusal if the access of the running system does not include the use. For
+// the text of the refusal, what names the data, and add names the missing access.
 func (w *World) refusesUse(name string, values, members raw.Mode, what, add string) *refusal {
 	step := w.guards.stepped
 	if step == nil || step.system.May(name, values, members) {
@@ -149,13 +149,14 @@ func (r *Resource[T]) mustBeWritable() {
 	}
 }
 
-// following marks the key function of an index of s as running, until the caller calls end.
+// following records that a key function of an index of s runs. While it runs, writes and look-ups
+// in an index panic. The caller calls end after the key function has returned.
 func (s *set) following() (end func()) {
 	s.w.guards.following = s.w.nameOf(&s.dense)
 	return func() { s.w.guards.following = "" }
 }
 
-// mustNotFollow panics if a key function looks up an index of s.
+// mustNotFollow panics if a key function is running. It is called by a look-up in an index of s.
 func (s *set) mustNotFollow() {
 	if outer := s.w.guards.following; outer != "" {
 		panic(fmt.Sprintf("ecs: the key function of an index of %s looks up an index of %s; it must only compute a key from its argument",

@@ -1,7 +1,7 @@
 package ecs
 
-// drainLoops are the loops over [Storage.Drain] of a world. A rollback can undo the last removal of
-// a running loop. The method wentBack then marks the loop.
+// drainLoops are the loops over [Storage.Drain] of a world. A loop must not continue after a
+// restore that undid its last removal. So each restore calls wentBack, which marks such loops.
 //
 // The entry of a finished loop stays in the list, and a later loop reuses it.
 type drainLoops []*drainLoop
@@ -33,8 +33,9 @@ func (l *drainLoop) take(e Entity, frame uint64) {
 	l.undone, l.taken, l.frame = false, e, frame
 }
 
-// wentBack runs after a restore to the start of the given frame. It marks the loops whose last
-// removal was undone. Id 0 stands for a state before all frames.
+// wentBack runs after a restore to the start of the given frame. It marks the loops that removed
+// their last row in this frame or later. A load passes 0, which marks all loops that have removed a
+// row.
 func (l drainLoops) wentBack(frame uint64) {
 	for _, loop := range l {
 		if loop.running && loop.taken != 0 && frame <= loop.frame {

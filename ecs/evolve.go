@@ -101,8 +101,9 @@ func (s *spec) storedAs(has func(name string) bool) (name string, ok bool) {
 
 // A Migration converts values of a component from one version to the next: see [Migrate].
 type Migration struct {
-	from   uint32
-	source *layout.Type // Nil if the migration takes stored rows as layout.Value.
+	from uint32
+	// Layout of the old type. Nil if the old type is layout.Value, so that any stored row fits.
+	source *layout.Type
 	target *layout.Type
 	fault  error // The reason why a type of the migration cannot be stored, or nil.
 
@@ -128,8 +129,8 @@ func decodeValues(stored *layout.Type, rows []byte, values []layout.Value, skip 
 	return nil
 }
 
-// newEvolution checks and copies the argument said. It returns nil if all fields of said are empty.
-// current is the layout of the component, or nil.
+// newEvolution checks what the program said about former versions, and returns a copy. It returns
+// nil if the program said nothing. current is the layout of the component, or nil.
 func newEvolution(said evolution, current *layout.Type) (*evolution, error) {
 	if said.version == 0 && said.former == nil && said.dropped == nil && said.migrations == nil {
 		return nil, nil
@@ -179,8 +180,11 @@ func (w rawWorld) Conversions(storages []raw.StorageState) ([]raw.Conversion, er
 	return w.conversions(plans), err
 }
 
-// conversions returns a conversion for each component that is converted, kept as unknown, or not
-// stored.
+// conversions describes what a load with these plans does. It has an element in these cases:
+//
+//   - The values of a component are converted.
+//   - A stored component is not registered, and is kept as an unknown component.
+//   - A registered component has no stored values.
 func (w *World) conversions(plans []*plan) (all []raw.Conversion) {
 	if plans == nil {
 		return nil
@@ -214,8 +218,8 @@ func (w *World) unstored(plans []*plan) (missing []AnyStorage) {
 }
 
 // plan decides how to convert stored components, without reading their rows. The error lists all
-// fields that do not fit. If values would only be lost, plan returns the plans and
-// [raw.ErrDropped].
+// fields that do not fit. If the only faults are values that would be dropped, plan returns
+// [raw.ErrDropped] and also the plans.
 func (w *World) plan(storages []raw.StorageState) ([]*plan, error) {
 	heirs := w.storedTargets(storages)
 	names := make(map[string]bool, len(storages))
@@ -291,23 +295,27 @@ type plan struct {
 	target  AnyStorage
 	unknown bool    // The target does not exist in the world yet.
 	stages  []stage // The conversions, in order.
-	regap   bool    // Gaps get the target's default value.
+	regap   bool    // Overwrite gaps with the target's default value.
 	// Readable descriptions of the conversions.
 	changes []layout.Change
-	misfit  string        // Why the target cannot take any values, or "".
-	before  string        // Names the migration before which the fields are converted, or "".
-	remedy  string        // Tells the programmer how to convert the fields in faults.
-	faults  typeFaults    // Fields that the program cannot load.
-	pages   []*track.Page // Sparse array of the stored entities, if they are checked.
-	put     func()        // Writes the rows to target. Set by decode.
+	misfit  string     // Why the target cannot take any values, or "".
+	before  string     // Names the migration before which the fields are converted, or "".
+	remedy  string     // Tells the programmer how to convert the fields in faults.
+	faults  typeFaults // Fields that the program cannot load.
+	// Sparse array of the stored entities, if they were checked before the load. Otherwise nil.
+	pages []*track.Page
+	put   func() // Writes the rows to target. Set by decode.
 }
 
 // A stage converts n rows. It may skip rows that belong to no entity.
 type stage func(rows []byte, n int, skip func(row int) bool) ([]byte, error)
 
-// planOne plans the conversion of s to the storage in the parameter heir. If heir is nil, or an
-// unknown component that differs from s, planOne plans to load the rows into a new unknown
-// component.
+// planOne plans where the rows of s go. The parameter heir is the storage or resource of the world
+// that has the name or a former name of s, or nil.
+//
+//   - If heir is registered, the rows are converted to its type.
+//   - If heir is unknown, and the rows fit without a change, heir receives them.
+//   - Otherwise a new unknown component receives the rows. It replaces heir, if there is one.
 func (w *World) planOne(s *storageState, heir AnyStorage) (*plan, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -316,7 +324,6 @@ func (w *World) planOne(s *storageState, heir AnyStorage) (*plan, error) {
 		p, err := newPlan(s, heir)
 		if !heir.about().unknown || err == nil && p.misfit == "" && len(p.changes) == 0 && s.NoRewind == heir.about().noRewind {
 			return p, err
-			// heir is an unknown component of an earlier load. A new component replaces it.
 		}
 	}
 	return &plan{stored: s, target: w.newUnknown(s), unknown: true}, nil
@@ -402,8 +409,11 @@ func (p *plan) convert(from, to *layout.Type) {
 	})
 }
 
-// place decides whether gaps get a new default, and describes a change from or to an Indexed
-// storage. Gaps get a new default if the default has changed or the rows are converted.
+// place sets regap if the gaps of an Indexed storage must get a new default value. The stored
+// component and the target must both be Indexed. The default is new if the program has changed it,
+// or if the rows are converted.
+//
+// place also describes a new default, and a change from or to an Indexed storage.
 func (p *plan) place() {
 	indexed := p.target.Kind() == Indexed
 	switch {

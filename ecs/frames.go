@@ -16,12 +16,14 @@ type timeline struct {
 	oldest  int          // The position of the first frame that is not removed.
 	removed int          // The number of removed frames.
 	lists   []frameLists // Buffers of removed frames.
-	forward []frame      // Undone frames until the next write. A redo starts with the last frame.
+	// Frames that Seek or Rewind has undone, the newest tick first. Seek redoes them, beginning
+	// with the last element. The next write drops them.
+	forward []frame
 
 	tick  uint64
 	ticks int // The number of frames that begin at the end of a tick.
-	// Clock span at the last Commit or load. Later writes of NoRewind storages belong to the next
-	// tick.
+	// clock.Span after the last Commit, Attach or load. A NoRewind storage that was written since
+	// then has changes that belong to the next tick.
 	exemptSpan     uint64
 	evictableTicks int // The number of boundaries that evict can remove.
 	thinning       thinning
@@ -55,14 +57,16 @@ type frame struct {
 	// The frame begins with the end of a committed tick. Otherwise it begins with a checkpoint.
 	tick bool
 	name string // Name that the program gave the checkpoint, if any.
-	// The world's tick at the start of the frame, or for a frame in the forward list, at its end.
-	at  uint64
-	seq seqs // The recorders' numbers for the tick in the field at.
-	// The tick in the field at has no record yet, and seq is unused. A later record will contain
-	// the changes of this tick.
+	// The tick of the world at the start of the frame. In the list forward, the tick at the end of
+	// the frame.
+	at uint64
+	// The sequence numbers that the recorders gave to the tick in the field at.
+	seq seqs
+	// A recorder has deferred the tick in the field at. The tick has no record yet, and seq is
+	// unused. The next record will include its changes.
 	deferred bool
-	// The first id of the boundary. It stays the same when the frame is undone and redone with new
-	// ids.
+	// The id that the frame of this boundary had at first. When the boundary is undone and redone,
+	// its frame gets a new id, but state does not change. A Past finds its boundary by state.
 	state uint64
 	ops   []raw.Op
 }
@@ -97,7 +101,8 @@ func (w *World) push(f frame) {
 	}
 	w.setOpenFrame()
 	w.remember()
-	// At the end of a tick, the caller of push calls saveActiveCursors.
+	// For a checkpoint, save the rows of running loops here. For the end of a tick, the caller does
+	// it.
 	if !f.tick && len(w.activeCursors) > 0 {
 		w.saveActiveCursors()
 	}
@@ -121,7 +126,8 @@ func (w *World) setOpenFrame() {
 	}
 }
 
-// newSpan makes the marks of all columns and all pointers for writing stale.
+// newSpan begins a new span: a period in which each row is saved at most once. So the next write of
+// a row saves it again. Pointers for writing from earlier spans are no longer valid.
 func (w *World) newSpan() {
 	w.clock.Span++
 	w.changes++
@@ -275,7 +281,8 @@ func (tl *timeline) anyCheckpoint() bool { return len(tl.frames)-tl.removed > tl
 //
 //   - the newest boundary
 //   - checkpoints, and the boundary before a checkpoint
-//   - the boundary of a recorded tick before a deferred tick
+//   - a recorded tick that is followed by a deferred tick, because the next record lists the
+//     changes since the recorded tick
 func (tl *timeline) isEvictable(k, next int) bool {
 	if k < 0 || next >= len(tl.frames) || !tl.frames[k].tick || !tl.frames[next].tick {
 		return false

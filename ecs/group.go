@@ -36,7 +36,8 @@ type Group struct {
 	_ noCopy
 
 	w *World
-	// rows.N is the number of packed members. rows.Extra is 1 if all members are packed.
+	// rows.N is the number of members at the front of the storages (packed members). rows.Extra is
+	// 1 if all members are packed, and 0 otherwise.
 	rows track.Tracker
 	sets []*set
 	at   []int // Buffer of packEntity: the entity's row in each set.
@@ -197,8 +198,8 @@ func (s *set) packed() int {
 	return s.group.rows.N
 }
 
-// measure computes g.rows by counting the packed rows and looking for unpacked members. If a frame
-// needs the old lengths, the caller first calls g.rows.Open.
+// measure sets g.rows from the rows of the storages: it counts the packed members and looks for
+// others. A caller in a frame first calls g.rows.Open, which saves the old values for a restore.
 func (g *Group) measure() {
 	d := g.smallest()
 	g.rows.Lengths = track.Lengths{Extra: 1}

@@ -62,7 +62,8 @@ func (w *World) Dirty() bool {
 	return false
 }
 
-// endFrame ends the given tick. The fields seq and deferred of f belong to that tick.
+// endFrame ends the given tick, and opens f as the next frame. The caller has set the fields seq
+// and deferred of f to those of the ended tick.
 func (w *World) endFrame(tick uint64, f frame) {
 	w.tick = tick
 	if w.longLogs {
@@ -76,7 +77,8 @@ func (w *World) endFrame(tick uint64, f frame) {
 		w.push(f)
 		w.exemptSpan = w.clock.Span
 		w.evict()
-		w.loopBoundaries = 0 // saveActiveCursors then drops the cursors of loops that panicked.
+		// Make saveActiveCursors look for loops that panicked, and drop their cursors.
+		w.loopBoundaries = 0
 		w.saveActiveCursors()
 	}
 }
@@ -206,9 +208,9 @@ func (w *World) discardOpen() {
 	}
 }
 
-// recordBeforeUndo records the deferred ticks before the world goes back, because the caller may
-// undo one of them. It discards the writes since the last commit. It does nothing after a Seek
-// backward: the record already includes the present tick.
+// recordBeforeUndo runs before the world goes back. It discards the writes since the last commit,
+// and records the deferred ticks, because the caller may undo one of them. After an earlier step
+// back, it does nothing: that step has recorded the ticks.
 func (w *World) recordBeforeUndo() {
 	if (rawWorld{w}).Deferred() && !w.clock.Undone {
 		w.discardOpen()
@@ -232,7 +234,7 @@ func (w *World) undoTick() {
 	if open.deferred {
 		undone.ops = slices.Clone(f.ops) // The record of a redone tick needs the operations.
 	}
-	// Keeps the ids in forward descending. A redone frame may have a higher id.
+	// The ids in the list forward descend. The frame may have a higher id if it was redone before.
 	if ahead := len(w.forward); ahead > 0 {
 		undone.ID = w.forward[ahead-1].ID - 1
 	}
@@ -333,8 +335,9 @@ func (h History) TickBytes(tick uint64) (n int64) {
 	return n
 }
 
-// evict removes boundaries until the history is within its limits. A thinned history removes ticks
-// between older ticks. Any other history removes the oldest tick that it can remove.
+// evict removes boundaries until the history is within its limits. With HistoryDense, it first
+// removes ticks between the oldest tick and the newest ticks: see thinning. Otherwise it removes
+// the oldest tick that it can remove.
 func (w *World) evict() {
 	for w.ticks > 1 && (w.ticks-1-w.pinned() > w.options.History || w.overBudget()) {
 		k := w.nextThinned()
@@ -359,8 +362,9 @@ func (w *World) overBudget() bool {
 	return bytes > w.options.HistoryBytes
 }
 
-// pinned returns 1 if the world retains its oldest tick only for the record of a deferred tick that
-// follows. Otherwise it returns 0.
+// pinned returns 1 if the oldest retained tick is recorded and the next tick is deferred. Otherwise
+// it returns 0. The next record lists the changes since that oldest tick. So the world retains it
+// in addition to the ticks of the history.
 func (w *World) pinned() int {
 	next := w.younger(w.oldest)
 	if next < len(w.frames) && w.frames[w.oldest].tick && !w.frames[w.oldest].deferred && w.frames[next].tick && w.frames[next].deferred {
@@ -369,8 +373,8 @@ func (w *World) pinned() int {
 	return 0
 }
 
-// nextThinned returns the position of the boundary that a thinned history removes next, or -1. The
-// oldest and the newest boundaries stay.
+// nextThinned returns the position of the boundary that evict() removes next with HistoryDense, or
+// -1. The oldest and the newest boundaries stay.
 func (w *World) nextThinned() int {
 	dense := uint64(w.options.HistoryDense)
 	if dense == 0 || w.tick <= dense+1 {
@@ -387,7 +391,8 @@ func (w *World) nextThinned() int {
 		switch {
 		case k < 0:
 			*from = limit + 1
-		// This level now has fewer remaining ticks, so choose the fullest level again.
+		// Some ticks of this level are already gone, so the level has fewer ticks than assumed.
+		// Choose the fullest level again.
 		case ticksOfLevel(level, w.frames[k].at) > ticksOfLevel(level, *from):
 			*from = w.frames[k].at
 		default:
@@ -412,8 +417,9 @@ func (tl *timeline) oldestEvictable() int {
 	return k
 }
 
-// boundaryOfLevel returns the position of the first evictable boundary of the level, with a tick
-// between from and limit. It returns -1 if no boundary qualifies.
+// boundaryOfLevel returns the position of the first boundary that evict() can remove and whose tick
+// has the given level. The tick must be at least from and at most limit. boundaryOfLevel returns -1
+// if there is none. See thinning for levels.
 func (tl *timeline) boundaryOfLevel(level int, from, limit uint64) int {
 	for k := max(tl.oldest+1, tl.firstFrame(from)); k < len(tl.frames) && tl.frames[k].at <= limit; k = tl.younger(k) {
 		if levelOf(tl.frames[k].at) == level && tl.isEvictable(k, tl.younger(k)) {

@@ -25,8 +25,9 @@ type worldHooks struct {
 	changing  bool     // The change hooks are running.
 	keepsTick bool     // The world retains the values at the last commit, even without a history.
 
-	destroying   []Entity // Stack of the entities whose destroy hooks are running.
-	notifiedSets []*set   // Stack of the sets whose OnRemove hooks run for entities in destroying.
+	destroying []Entity // Stack of the entities whose destroy hooks are running.
+	// Stack of sets: each has an entity of destroying in its list removing.
+	notifiedSets []*set
 	members      []Entity // Stack of the members that are being removed one by one.
 }
 
@@ -37,7 +38,9 @@ type observers struct {
 	watched      bool // The world or its storages have hooks, groups or relations.
 	hooks        worldHooks
 	relations    relationHandler // Nil if there are no relations.
-	released     bool            // The relations have permitted the next Destroy.
+	// The next Destroy must not apply the relation policies, because the caller has already applied
+	// them.
+	released bool
 
 	recorders []raw.Recorder
 	recording bool // The recorders are running.
@@ -158,9 +161,12 @@ func (w *World) runCreateHooks(e Entity) {
 	}
 }
 
-// runDestroyHooks calls the OnDestroy hooks for e, then the OnRemove hooks for its components. If
-// late is not nil, it then applies the relation policies to sources that hooks attached to e. It
+// runDestroyHooks calls the OnDestroy hooks for e, then the OnRemove hooks for its components. It
 // returns false if the destroy hooks for e are already running.
+//
+// A hook may create a source of a relation whose target is e. If late is not nil, runDestroyHooks
+// then applies the relation policies to this source. late is the result of onDestroy for e, which
+// it updates.
 func (w *World) runDestroyHooks(e Entity, late *destroyed) bool {
 	h := &w.hooks
 	if h.isDestroying(e) {
@@ -194,8 +200,8 @@ func (w *World) runDestroyHooks(e Entity, late *destroyed) bool {
 // isDestroying reports whether the destroy hooks of e are running.
 func (h *worldHooks) isDestroying(e Entity) bool { return slices.Contains(h.destroying, e) }
 
-// endDestroy pops an entity from h.destroying, and shortens h.notifiedSets to the length in the
-// parameter told.
+// endDestroy ends the destroy hooks of the last entity in h.destroying, and removes the entity from
+// the stack. The parameter told is the length that h.notifiedSets had before these hooks.
 func (h *worldHooks) endDestroy(told int) {
 	last := len(h.destroying) - 1
 	for _, s := range h.notifiedSets[told:] {
@@ -223,9 +229,9 @@ func (s *set) removeEach() {
 	}, nil)
 }
 
-// If hooks must be called, destroyEach destroys the entities of w one by one. Then it applies the
-// relation policies to sources that the hooks attached, and returns true. Otherwise it does nothing
-// and returns false.
+// destroyEach does the work of World.Clear if a hook must be called, and returns true. It destroys
+// the entities one by one. Then it applies the relation policies to sources that the hooks created.
+// If there is no such hook, it does nothing and returns false.
 func (w *World) destroyEach() bool {
 	told := len(w.hooks.destroy) > 0 && w.Len() > 0
 	for _, s := range w.sets {
@@ -244,7 +250,7 @@ func (w *World) destroyEach() bool {
 // destroyReleased is Destroy for an entity to which the relation policies were already applied.
 func (w *World) destroyReleased(e Entity) {
 	w.released = true
-	// Destroy may have left the flag set.
+	// A call of Destroy clears the flag only if the world has hooks, groups or relations.
 	defer func() { w.released = false }()
 	w.Destroy(e)
 }
@@ -341,8 +347,9 @@ func (s *set) notifyClearing() (done bool) {
 	return false
 }
 
-// notifyDestroying notifies the observers before e is destroyed. The result may is true if the
-// caller must destroy e. Otherwise, ended reports whether a hook has destroyed e.
+// notifyDestroying notifies the observers before e is destroyed. If may is true, the caller must
+// destroy e now. If ended is true, a hook has already destroyed e. If both are false, e stays alive
+// or was dead before.
 func (w *World) notifyDestroying(e Entity) (may, ended bool) {
 	released := w.released
 	if w.released = false; !w.entities.alive(e) {

@@ -121,8 +121,8 @@ func indexBy[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 	return nil
 }
 
-// closureOf returns the address of the closure of f. While two different functions are reachable,
-// their closures have different addresses.
+// closureOf returns the address of the closure of f. Two functions with the same address are the
+// same function, as long as both are reachable.
 func closureOf[F any](f F) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f)) }
 
 // maxPerLiteral is the maximum number of indexes of one storage by the same function literal.
@@ -366,7 +366,8 @@ func (x *Index[T, K]) update() {
 		return
 	}
 	x.news.Clear()
-	w.changes++ // Running loops then save again the rows that they may write.
+	// Running loops then save later rows again, even if they were saved before the look-up.
+	w.changes++
 	if debug {
 		w.rememberOf(&s.rows, s.pointed, s.pointedAll)
 	}
@@ -425,9 +426,9 @@ func (x *Index[T, K]) unlistAll(lo, hi int) {
 	}
 }
 
-// unlist removes rows from their lists if their entity or key has changed. It checks the rows whose
-// bits are set in the parameter written. Bit 0 stands for the row in the parameter first. unlist
-// skips rows that the index does not know.
+// unlist looks at the rows whose bits are set in written: bit i stands for row first+i. If the
+// entity or the key of a row has changed, unlist removes the row from its list. It skips rows that
+// were added since the last look-up.
 func (x *Index[T, K]) unlist(first int, written uint64) {
 	s := x.s
 	known := x.rows[min(first, len(x.rows)):min(first+64, len(x.rows))]

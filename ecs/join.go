@@ -42,12 +42,13 @@ type join struct {
 	singleSet bool // Every row of the driver matches.
 
 	caches []matchCache // One for each driver.
-	// World.changes at the start of the last iteration that saved all rows that it may write.
+	// World.changes at the start of the last iteration that saved all rows that the query writes.
+	// If World.changes is still the same, the next iteration saves nothing.
 	saved uint64
 
 	// Result of the last call of find().
 	at [maxColumns]uint32
-	// The word of a span with one entity.
+	// Memory for the words of a span with one entity.
 	part [1]uint64
 }
 
@@ -252,8 +253,9 @@ func (j *join) mark(s *span, columns []joinedColumn) {
 	}
 }
 
-// probe reports whether e matches, and sets at[i] to the row of e in j.sets[i] for each i. If the
-// parameter driver is not -1, the parameter row is the row of e in j.sets[driver].
+// probe reports whether e matches, and sets at[i] to the row of e in j.sets[i] for each i. A caller
+// that knows the row of e in one set passes the position of this set in j.sets as driver, and the
+// row. Otherwise driver is -1.
 func (j *join) probe(driver, row int, e Entity, at *[maxSets]uint32) bool {
 	for i, s := range j.sets {
 		r := row
@@ -263,7 +265,7 @@ func (j *join) probe(driver, row int, e Entity, at *[maxSets]uint32) bool {
 		if r < 0 && !j.isOptional(i) {
 			return false
 		}
-		at[i] = uint32(r) & missing // -1 becomes missing.
+		at[i] = uint32(r) & missing // If r is -1, at[i] becomes missing.
 	}
 	return j.passes(e)
 }
@@ -274,7 +276,8 @@ type matchCache struct {
 	driver int
 	set    *set
 	chunks []chunk
-	// A chunk with another epoch is stale. Epoch 0 has no chunks.
+	// The current epoch, from 1 after the first update. A chunk with another epoch is stale and
+	// must be built again. New chunks have epoch 0.
 	epoch     uint64
 	readNotes []uint64 // Number of notes that update() has read, for each of allSets.
 }
@@ -494,8 +497,9 @@ func (j *join) chunk(f *matchCache, b int) *chunk {
 	return c
 }
 
-// build finds the matches in chunk b of the driver's rows. It makes a list only if c is new or a
-// list already. If there is a previous chunk, that chunk must be a list too.
+// build finds the matches in chunk b of the driver's rows. It first tries the form run, then the
+// form list, and then uses the form bits. It tries a list only if c is new or was a list before. If
+// there is a previous chunk, that chunk must be a list too.
 func (j *join) build(f *matchCache, c *chunk, b int) {
 	d := f.set
 	entities := d.dense.Live[b<<chunkBits : min((b+1)<<chunkBits, d.rows.N)]
@@ -523,7 +527,7 @@ func (j *join) buildList(f *matchCache, c *chunk, entities []Entity) bool {
 		j.buildWord(f, &l.word, 0, entities[w<<6:min(w<<6+64, len(entities))])
 		word := l.word.words[0]
 		n := bits.OnesCount64(word)
-		// Most chunks with many matches stop here early.
+		// Stop early if the first words have too many matches for a list.
 		if many+n > min(most, w<<6/listRatio+64) || l.word.whole != 0 {
 			return false
 		}
@@ -660,7 +664,7 @@ func (s *set) lookUp(entities []Entity, word uint64, rows []uint32) (members uin
 		}
 		return word
 	}
-	// A loop over all entities is faster than a loop over set bits.
+	// If all bits are set, a loop over all entities is faster than a loop over bits.
 	if word == firstBits(len(entities)) {
 		for i, e := range entities {
 			if p := int(uint32(e) >> pageBits); p < len(pages) && pages[p] != nil {

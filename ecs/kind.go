@@ -21,9 +21,9 @@ const (
 	// Use Indexed for components that nearly every entity has.
 	Indexed
 
-	// Hashed is Sparse with shared pages in the sparse array. Two blocks of entity indices share
-	// a page if their entries do not collide. Use Hashed for rare components in huge worlds. A
-	// restore of a Hashed storage costs O(rows of the storage).
+	// Hashed is Sparse with shared pages in the sparse array. Blocks of 4096 entity indices share a
+	// page of the array, as long as no two members need the same entry. Use Hashed for rare
+	// components in huge worlds. A restore of a Hashed storage costs O(rows of the storage).
 	Hashed
 
 	// Ordered is Sparse with a [Mask]. Iteration is in the order of entity indices, independent of

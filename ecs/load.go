@@ -171,10 +171,11 @@ func (w *World) forget(s AnyStorage) {
 	}
 }
 
-// prepare decodes rows. The returned function puts them into s, which must then be empty. If s is
-// Indexed and the stored data is not, prepare adds gaps. In the opposite case, it removes the gaps.
-// If both are Indexed and regap is set, gaps get the default of s. If pages is nil, prepare builds
-// the sparse array.
+// prepare decodes the stored rows. The returned function puts them into s, which must then be
+// empty. If pages is nil, prepare builds the sparse array.
+//
+// If only s is Indexed, prepare adds gaps to the rows. If only the stored data is Indexed, it
+// removes the gaps. If regap is true, it sets the gaps to the default of s.
 func (s *Storage[T]) prepare(st *storageState, pages []*track.Page, owned, regap bool) (put func(), err error) {
 	values, err := decodeRows(s.adapter.codec, st, len(st.Entities), owned)
 	if err != nil {
@@ -312,8 +313,8 @@ func indexOf(state *raw.State) ([]uint32, error) {
 	return rows, nil
 }
 
-// soundPages sets p.pages of each plan whose rows were checked before Load. Later checks skip such
-// plans.
+// soundPages sets p.pages of each plan whose rows were checked before Load. The functions decode
+// and checkAlive skip their checks for such plans.
 func soundPages(state *raw.State, plans []*plan) {
 	for _, p := range plans {
 		if s := p.stored; !s.Indexed {
