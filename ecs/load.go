@@ -349,7 +349,7 @@ func notAlive(row int, e Entity) error {
 }
 
 // checkAlive returns an error unless every entity that has a component is alive. It skips plans
-// whose pages soundPages has set. rows has the row of each entity index.
+// that were checked before Load: see soundPages. rows has the row of each entity index.
 func checkAlive(state *raw.State, plans []*plan, rows []uint32) error {
 	type part struct {
 		s      *storageState

@@ -8,12 +8,14 @@ import (
 // loops holds the running loops of a world.
 type loops struct {
 	activeCursors cursorStack // The running loops that write, the innermost loop last.
-	// Number of boundaries in this tick at which a loop was active. It restarts at 0 when
-	// activeCursors is empty.
+	// Number of calls of saveActiveCursors since the last Commit. A call without active cursors
+	// sets it to 0.
 	loopBoundaries uint
 	// A parallel loop is running. The program may write only its rows.
 	parallel bool
-	longLogs bool // A set has a long log of moves; see dropLongLogs.
+	// The log of a set is long. The next Commit calls dropLongLogs, which drops logs of loops that
+	// panicked.
+	longLogs bool
 	drains   drainLoops
 }
 
@@ -27,8 +29,8 @@ type activeCursor interface {
 // removes its entry and all entries above it.
 //
 // A loop whose body panics leaves its entry. A deferred call could remove it, but would make loops
-// several times slower. Instead, a checkpoint or end of a tick drops all entries if the call stack
-// of its goroutine has no loop.
+// several times slower. Instead, a checkpoint or the end of a tick inspects the call stack of its
+// goroutine. If the call stack has no loop, it drops all entries.
 type cursorStack []activeCursor
 
 // If a stack has at least maxActiveCursors entries, a new loop looks for entries of loops that

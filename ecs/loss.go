@@ -32,9 +32,10 @@ type typeFault struct {
 }
 
 // conversion returns the conversion between two layouts, its changes, and the fields that the
-// program cannot load. The conversion is nil if the layouts cannot be converted. The argument
-// dropped is the list Component.Dropped. Changes of fields in this list have no hint that the field
-// may have been renamed.
+// program cannot load. The conversion is nil if the layouts cannot be converted.
+//
+// The parameter dropped is the list Component.Dropped. A change may suggest that a missing field
+// was renamed. For a field in the list, conversion removes this suggestion.
 func conversion(from, to *layout.Type, dropped []string) (c *layout.Conversion, changes []layout.Change, faults typeFaults) {
 	c, err := layout.NewConversion(from, to)
 	if refusal, ok := errors.AsType[*layout.ConversionError](err); ok {
@@ -61,7 +62,8 @@ func (f typeFaults) refused() bool {
 }
 
 // wrapText returns an error with the given text. It wraps layout.ErrConversion if refused is true,
-// and raw.ErrDropped otherwise. A text of several lines begins on a new line.
+// and raw.ErrDropped otherwise. If the text has several lines, the error has a line break before
+// the text.
 func wrapText(refused bool, text string) error {
 	kind, space := raw.ErrDropped, " "
 	if refused {
@@ -128,8 +130,9 @@ func (l *faultList) take(n int) int {
 	return k
 }
 
-// addFields adds the faults of a component's fields. The parameter before names the migration that
-// needs the fields, and the parameter convert says how to convert them.
+// addFields adds the faults of a component's fields. The parameter before is empty, or says that
+// the fields are needed before a certain migration. The parameter convert says how to convert the
+// fields.
 func (l *faultList) addFields(name, goType, before, convert string, faults typeFaults) {
 	l.refused = l.refused || faults.refused()
 	faults = faults[:l.take(len(faults))]
@@ -162,8 +165,9 @@ func (l *faultList) err() error {
 	return wrapText(l.refused, strings.Join(l.text, "\n"))
 }
 
-// probablyRenamed returns the error text for a component without stored values, if an unregistered
-// stored component has the same fields.
+// probablyRenamed returns the error text for a component that the program has probably renamed. The
+// registered component is called name, and has no stored values. The component called stored has
+// values and the same fields, but is not registered.
 func probablyRenamed(name, goType, stored string) string {
 	return fmt.Sprintf("nothing is stored of it, but %s, which is not registered, has its fields; if it was renamed: %s; if not: %s",
 		naming.Shown(stored), componentLiteral(name, goType, fmt.Sprintf("FormerNames: []string{%q}", stored)), componentLiteral(name, goType, "FormerNames: []string{}"))

@@ -9,13 +9,15 @@ import (
 
 const (
 	maskLevels = 6 // With 64 bits in a word, six levels cover every uint32.
-	// Number of words of level 0 in a page, without its summary word.
+	// Number of words of level 0 in a page. The column words has another word after them: the word
+	// of level 1 for this page.
 	maskPage   = 64
 	maskBlocks = 1 << 26 // Number of words of level 0 in a full mask.
 )
 
-// upperRow has the row of the first word of each level above 1. Each level ends with a spare word
-// that is always 0, so that a search may read past the end.
+// upperRow[l] is the row of the first word of level l in the column upper. Level 5 has 1 word,
+// level 4 has 4 words, and level 3 has 256 words. Levels 4 and 3 each have a spare word at the end,
+// which is always 0. A search may read this word.
 var upperRow = [maskLevels]int{5: 0, 4: 1, 3: 1 + 5, 2: 1 + 5 + 257}
 
 // A Mask is a set of entity indices that the program fills. [World.NewMask] creates a mask, and
@@ -38,13 +40,14 @@ type Mask struct {
 	Bits // The same set, for reading and combining.
 
 	w *World
-	// rows.N is the length of the longer column. rows.Extra is the current epoch: see maskWord.
-	// rows.Total is minus the number of indices in the set.
+	// The tracker saves three numbers for a restore. rows.N is the length of the column words or
+	// upper, whichever is longer. rows.Extra is the current epoch: see maskWord. rows.Total is the
+	// number of indices in the set, as a negative number.
 	rows track.Tracker
 
-	// Row of the first word of each page in the column called words. It is 0, the row of an empty
-	// page, for a page that is not allocated. A restore keeps allocated pages and clears their
-	// words.
+	// pages[p] is the row of the first word of page p in the column words. It is 0 if page p is not
+	// allocated: the words at row 0 are an empty page. A restore keeps allocated pages and clears
+	// their words.
 	pages []uint32
 	words maskWords // Levels 0 and 1.
 	upper maskWords // Levels 2 to 5.
@@ -52,8 +55,8 @@ type Mask struct {
 	epochs int // The newest epoch. A restore does not decrease it.
 }
 
-// A maskWord counts as 0 if its epoch is not the current epoch. So Clear only starts a new epoch. A
-// restore can make an old epoch current again.
+// A maskWord is a word of a mask with the epoch in which it was written. Clear only starts a new
+// epoch: words of other epochs count as 0. A restore can make an old epoch current again.
 type maskWord struct {
 	bits  uint64
 	epoch int
@@ -196,7 +199,8 @@ func (m *Mask) grow(p int) {
 	if need := upperRow[2] + p>>6 + 1 - len(m.upper.Live); need > 0 {
 		m.upper.Live = append(m.upper.Live, make([]maskWord, need)...)
 	}
-	// Also add the rows to older frames, as empty rows, so that a restore clears them.
+	// The new rows stay after a restore. So count them in older frames too: a restore then clears
+	// them.
 	m.rows.Lengthen(max(len(m.words.Live), len(m.upper.Live)))
 }
 
@@ -236,7 +240,7 @@ func (m *Mask) summary(level, k int) uint64 {
 
 func (c *maskWords) init(w *World) {
 	c.Init(&w.clock, false)
-	// Recorders do not need the written words of masks.
+	// No recorder needs the words of a mask. So frames that serve only recorders do not log them.
 	c.Log.Follows = true
 }
 
@@ -351,14 +355,14 @@ func scan(set tree, b int) (block int, word uint64) {
 	return -1, 0
 }
 
-// search returns the first block from b on whose word can differ from 0, or -1. It goes up in the
-// tree until a summary has a later bit, and then down along the first set bits. If it reaches an
-// empty word, it goes up again.
+// search returns the first block from b on that may have an index in the set, or -1. It goes up in
+// the tree until a word has a set bit at or after the position of b. Then it goes down, each time
+// to the first set bit. If the word below is empty, it goes up again.
 func search(t tree, b int) int {
 	if b >= maskBlocks {
 		return -1
 	}
-	for level := 1; level < maskLevels; { // At each level, b is the number of a bit.
+	for level := 1; level < maskLevels; { // At each level, b is the number of a bit of that level.
 		rest := t.summary(level, b>>6) >> (b & 63)
 		switch {
 		case rest == 0:
@@ -410,8 +414,8 @@ func (a *andBits) summary(level, k int) uint64 {
 
 func (a *andBits) nextWord(b int) int { return search(a, b) }
 
-// scan reads the blocks of a page one by one. This is faster than search() if the sets have common
-// blocks without common indices.
+// scan reads the blocks of a page one by one. Two sets may both have indices in a block, but no
+// index in common. In this case, scan is faster than search().
 func (a *andBits) scan(b int) (block int, word uint64) {
 	for b >= 0 {
 		rest := a.summary(1, b>>6) >> (b & 63) << (b & 63)

@@ -256,7 +256,8 @@ func (s *Storage[T]) MutEach(entities []Entity) iter.Seq2[int, *T] {
 				if !yield(first+int(f.at[k]), &s.data.Live[f.rows[k]]) {
 					return
 				}
-				if s.w.changes != changes { // Also true after a checkpoint or the end of a tick.
+				// The rows may have moved, or must be saved again. So call find for the rest.
+				if s.w.changes != changes {
 					f.next = int(f.at[k]) + 1
 					break
 				}
@@ -371,8 +372,8 @@ func (s *Storage[T]) appendFirst(e Entity, v T, p *track.Page) bool {
 	return true
 }
 
-// saveMember saves row r and the sparse entry of e in p. Heavy storages use it, and all other
-// storages use [track.SaveMember].
+// saveMember saves row r and the sparse entry of e in p. Storages whose field heavy is false use
+// [track.SaveMember] instead, which is faster.
 func (s *Storage[T]) saveMember(p *track.Page, e Entity, r int) {
 	if s.dense.Unsaved(r) {
 		s.saveRow(r)

@@ -35,7 +35,7 @@ type StorageMemory struct {
 	Dense  int64  // Maps rows to entities.
 	Data   int64  // Maps rows to components.
 	Mask   int64  // The mask of a Masked or Ordered storage.
-	// The marks of saved rows, and the changed entities that queries still have to look up.
+	// The marks that tell which rows are saved, and the list of changed entities for queries.
 	Stamps int64
 	Undo   int64 // Saved rows. [History.Bytes] includes them.
 	Spare  int64 // Free memory for later saved rows.

@@ -33,7 +33,8 @@ const (
 // end returns the number of the next move.
 func (l *moveLog) end() uint64 { return l.first + uint64(len(l.moves)) }
 
-// reset removes all moves. The field first tells a running loop that moves are missing.
+// reset removes all moves. It also increases first beyond the numbers that running loops expect. So
+// a loop that is still running finds out that it has missed moves.
 func (l *moveLog) reset() {
 	l.loops, l.first = 0, l.end()+1
 	if l.moves = l.moves[:0]; cap(l.moves) > keptLog {

@@ -16,14 +16,15 @@ import (
 type parallel[R any] struct {
 	run  func(entities []Entity, rows []uint32) R
 	body func(R) // Body of the running loop, or nil.
-	work func()  // runParts, for the other goroutines.
+	work func()  // The function that the other goroutines run. It calls runParts.
 
 	w      *World // Nil if the loop is nested in another parallel loop.
 	driver *set
 	// Number of values for each run: a row for each column, the row in the driver, and the length.
 	stride int
 	runs   []uint32
-	parts  []int // Start of each part in the field runs, then the length of that field.
+	// parts[i] is the position in runs at which part i begins. The last element is len(runs).
+	parts []int
 
 	taken  atomic.Int64 // The number of parts that any goroutine has started.
 	group  sync.WaitGroup
@@ -32,9 +33,9 @@ type parallel[R any] struct {
 	reason any        // Panic value of that part, or nil.
 }
 
-// partRows returns the number of rows of a part, for a driver with the given number of rows. About
-// sixty goroutines can share the work. The result is a multiple of 64 and the same on every
-// machine.
+// partRows returns the number of rows of a part, for a driver with the given number of rows. A
+// driver with 4096 or more rows has at least 64 parts, enough for 64 goroutines. The result is a
+// multiple of 64 from 64 to 1024. It must not depend on the machine.
 func partRows(rows int) int { return min(max(rows/64&^63, 64), 1024) }
 
 // minSharedWork is the minimum remaining time for which other goroutines are started. Starting a
@@ -97,7 +98,7 @@ func (p *parallel[R]) gather(j *join) {
 	}
 }
 
-// trimLast cuts the last run to its rows lo to hi-1.
+// trimLast shortens the last run to the rows lo to hi-1, counted from the first row of the run.
 func (p *parallel[R]) trimLast(lo, hi int) {
 	run := p.runs[len(p.runs)-p.stride:]
 	for i, row := range run[:p.stride-1] {
@@ -115,7 +116,8 @@ func (p *parallel[R]) start(workers int) {
 	}
 	p.taken.Store(0)
 	if p.work == nil {
-		p.work = func() { p.runParts(0) } // Each new closure would allocate.
+		// Create the closure only once, because it allocates memory.
+		p.work = func() { p.runParts(0) }
 	}
 	p.group.Add(1)
 	p.runParts(min(workers, len(p.parts)-1) - 1)
@@ -161,7 +163,7 @@ func (p *parallel[R]) visit(runs []uint32) {
 }
 
 // recordPanic records the panic of a part, and stops the other goroutines after their current
-// parts. reason is nil after a Goexit. It does nothing if runParts ended normally.
+// parts. reason is nil after a Goexit. If runParts has visited all parts, recordPanic does nothing.
 func (p *parallel[R]) recordPanic(part int, reason any) {
 	if part >= len(p.parts)-1 {
 		return

@@ -34,9 +34,9 @@ import (
 //
 // # Validity
 //
-// The world may change while a Past is used. A Past is valid as long as its tick is retained. After
-// a rewind to an earlier tick, the next change drops the tick. A look-up in an invalid Past panics;
-// use [Past.Valid] to check.
+// The world may change while a Past is used. A Past is valid as long as its tick is retained. If
+// the world goes back to a tick before that of the Past, the next change of the world drops the
+// later ticks. A look-up in an invalid Past panics; use [Past.Valid] to check.
 //
 // The history has no values of NoRewind components and resources. A Past returns their current
 // values, for entities that were alive. A component that was registered after the tick has no
@@ -51,13 +51,15 @@ type Past struct {
 
 	w    *World
 	tick uint64
-	// frame.state of the boundary at the end of the tick.
+	// The field state of the frame that begins at the end of the tick. It identifies the boundary,
+	// even after an undo and a redo.
 	state     uint64
 	checkedAt uint64 // World.turn at the last call of find() that found the frame.
-	// Id of the frame that begins at the end of the tick. For an undone tick: id of the frame that
-	// ends there.
+	// The id of the frame that begins at the end of the tick. If ahead is set, the id of the undone
+	// frame that ends there.
 	frame uint64
-	ahead bool // The tick is undone.
+	// The world was rewound to a state before the tick.
+	ahead bool
 	alive pastSet
 	parts []interface{ reset() } // Readers of the storages and resources in use.
 }
@@ -195,10 +197,11 @@ func (x *pastReader) update() {
 // Rows after the current last row are added to oldRows when a look-up needs them.
 type pastSet struct {
 	pastReader
-	dense     *track.Column[Entity]
-	set       *set // Nil for the registry.
-	noRewind  bool // The component is NoRewind, so only its current state exists.
-	notedFrom int  // oldRows also has the entities of all rows from notedFrom on.
+	dense    *track.Column[Entity]
+	set      *set // Nil for the registry.
+	noRewind bool // The component is NoRewind, so only its current state exists.
+	// notePastEnd has added the entities in rows from notedFrom on to oldRows.
+	notedFrom int
 	// Row of each entity index at the tick. Entries may be stale, so each look-up compares the
 	// entity of the row.
 	oldRows []uint32

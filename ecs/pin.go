@@ -8,14 +8,15 @@ import (
 	"github.com/stet-ecs/stet/internal/digest"
 )
 
-// A rawPin is a [raw.Pin]: a reader of a past tick.
+// A rawPin is a [raw.Pin]: it reads the state at the end of a tick while the world goes on.
 //
-// Each later tick saves the old values of the rows that it writes. At the end of the later tick,
-// the pin copies the saved values of rows that it has not copied yet. A read returns the copied
-// rows, and the live rows where the pin has no copy. So the pin keeps no frames in memory.
+// Later ticks save the old values of the rows that they write. At the end of each later tick, the
+// pin copies the old values that it does not have yet. For rows without a copy, a read returns the
+// live row. So the pin does not need the frames of the later ticks, and the world can drop them.
 type rawPin struct {
 	w *World
-	// Id that the pinned frame had when the pin was created.
+	// Id of the frame that began at the pinned boundary. A restore to a frame with a lower id makes
+	// the pin invalid.
 	id      uint64
 	invalid bool // The world was restored to a state before the pinned boundary.
 
@@ -119,8 +120,8 @@ func (w *World) absorb(k int) {
 }
 
 // absorb copies the rows that t has saved since the start of the frame with the id from.
-// World.absorb calls it for each later frame that changed t, and passes the id of that frame. Only
-// the first of these calls copies rows.
+// World.absorb calls it for each frame since then that changed t, with the id of that frame. The
+// call for the first of these frames copies all rows. The other calls do nothing.
 func (part *pinPart) absorb(t *track.Tracker, from, id uint64) {
 	first, _, _ := t.Since(from)
 	if k, _, _ := t.Since(id); k == first {

@@ -45,7 +45,7 @@ func (p *progress) end(s *set) {
 	}
 }
 
-// drop gives the sets of p back to w.
+// drop returns the sets behind and ahead to the pool of w.
 func (p *progress) drop(w *World) {
 	if p.behind != nil {
 		w.spare.drop(p.behind)
@@ -56,8 +56,9 @@ func (p *progress) drop(w *World) {
 	p.behind, p.ahead, p.taken = nil, nil, 0
 }
 
-// mustFollow applies the logged moves since the last call. It panics if some moves were not logged.
-// The loop was visiting e in the given row. The parameter loop returns the name of the loop.
+// mustFollow runs after the loop body has changed the world while it visited e in the given row. It
+// applies the row moves since the last call to p. It panics if the log no longer has all of them.
+// The parameter loop returns the name of the loop, for the panic.
 func (p *progress) mustFollow(s *set, row int, loop func() string, e Entity) {
 	if !p.back {
 		p.next = row + 1
@@ -133,7 +134,8 @@ func (p *progress) takeBehind(s *set) (e Entity, row int) {
 }
 
 // take returns the next rows [lo, hi) of a loop over all rows of s. At the end it returns more =
-// false. The next call assumes that all these rows are visited, unless mustFollow ran in between.
+// false. It counts all these rows as visited. If the loop body changes the world before the loop
+// has visited them all, the loop must call mustFollow.
 func (p *progress) take(s *set) (lo, hi int, more bool) {
 	if p.back = false; p.next < s.rows.N {
 		lo, p.next = p.next, s.rows.N

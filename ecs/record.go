@@ -21,7 +21,7 @@ func (w rawWorld) Attach(r raw.Recorder, seq uint64) error {
 	case w.anyCheckpoint():
 		return raw.ErrCheckpointHeld
 	case len(w.recorders) > 0 && (k < 0 || len(w.recorders) > 1) && w.Dirty():
-		return raw.ErrDirty // The other recorders must first record these changes.
+		return raw.ErrDirty // The other recorders have not received these changes yet.
 	}
 	w.verify()
 	if k < 0 {
@@ -176,7 +176,8 @@ func (w *World) newestBoundary() int {
 // A change is the [raw.Change] that the recorders receive, with its buffers.
 type change struct {
 	raw.Change
-	from             uint64      // The id of the first frame of the record.
+	// The record has the changes since the start of the frame with this id.
+	from             uint64
 	entities, values []raw.Range // Results of storageChange.
 	ops              []raw.Op    // Operations of several frames.
 	old              oldRows
@@ -197,14 +198,16 @@ func (w *World) recordTick() frame {
 	return frame{seq: n}
 }
 
-// deferTick asks the recorder whether the ending tick waits for the next record.
+// deferTick asks the recorder whether it defers the ending tick. The next record then has the
+// changes of this tick too.
 func (w *World) deferTick() bool {
 	w.recording = true
 	defer func() { w.recording = false }()
 	return w.recorders[0].(raw.Deferrer).Defer(w.tick+1, w.frames[w.newestRecorded()].at)
 }
 
-// deferring reports whether the recorder may defer ticks. Frames must save values while it may.
+// deferring reports whether the recorder may defer ticks. If so, frames save old values even in a
+// world without a history.
 func (w *World) deferring() bool {
 	if len(w.recorders) != 1 {
 		return false
@@ -219,8 +222,8 @@ func (w rawWorld) Deferred() bool {
 	return k >= 0 && w.frames[k].deferred
 }
 
-// RecordDeferred records the deferred ticks. It does nothing after a rewind: the record of a later
-// tick already includes their changes.
+// RecordDeferred records the deferred ticks. It does nothing after a rewind, because the rewind has
+// recorded them before it went back.
 func (w rawWorld) RecordDeferred() error {
 	if !w.Deferred() || w.clock.Undone {
 		return nil
@@ -237,10 +240,12 @@ func (w rawWorld) RecordLast() error {
 	return nil
 }
 
-// recordLate records the ticks since the newest record. If that record is of the newest tick, it
-// records the tick again. The record includes later writes of NoRewind storages; the open frame
-// must have no other writes. Undone ticks are dropped, because their records do not continue the
-// new record.
+// recordLate records the ticks since the newest record, after they have ended. If the newest tick
+// has a record already, it records that tick again.
+//
+// The record includes writes of NoRewind storages since the end of the newest tick. The open frame
+// must have no other writes. recordLate drops the undone ticks, because their records do not
+// continue the new record.
 func (w *World) recordLate() {
 	w.dropForward()
 	k := w.newestBoundary()
@@ -248,7 +253,8 @@ func (w *World) recordLate() {
 	was := w.isEvictable(before, k)
 	n := w.record(w.tick, true)
 	w.frames[k].seq, w.frames[k].deferred = n, false
-	// Later writes of NoRewind storages count as changes again.
+	// Begin a new span. The next write of a NoRewind storage then counts as a change of the next
+	// tick.
 	w.newSpan()
 	w.exemptSpan = w.clock.Span
 	w.saveActiveCursors()
@@ -263,7 +269,7 @@ func (w *World) recordLate() {
 func (w *World) record(tick uint64, late bool) (n seqs) {
 	first, end := w.newestRecorded(), len(w.frames)
 	if late {
-		end = w.newestBoundary() // Later frames belong to the next tick.
+		end = w.newestBoundary() // The frame that begins here belongs to the next tick.
 	}
 	from, frames, c := &w.frames[first], w.frames[first:end], &w.change
 	c.World, c.Tick, c.ParentTick, c.Late, c.from = w.Raw(), tick, from.at, late, from.ID
@@ -319,7 +325,8 @@ func (w *World) storageChange(told raw.Storage) raw.StorageChange {
 	c, s := &w.change, told.(*rawAdapter)
 	t := s.tracked()
 	k, before, limit := 0, track.Lengths{}, 0
-	if t.Exempt { // All rows of this storage are recorded.
+	// Frames save nothing of this NoRewind storage, so record all its rows.
+	if t.Exempt {
 		t.Changed = false
 	} else {
 		k, before, _ = t.Since(c.from)
@@ -349,9 +356,10 @@ func (w *World) collect(ranges []raw.Range, sorted bool, before, n int) []raw.Ra
 	return ranges
 }
 
-// written returns the ranges of rows below limit that log k of l and later logs have saved. It
-// appends them to ranges, which must be empty. The result sorted reports whether they are ascending
-// and disjoint.
+// written returns the ranges of rows below limit that were written. The log l has an entry for each
+// frame in which its storage or the registry changed. written reads the entries from position k on.
+// It appends to ranges, which must be empty. If sorted is true, the result is ascending and
+// disjoint.
 func written(l *track.Log, ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool) {
 	sorted = true
 	last := 0
@@ -400,9 +408,11 @@ func (w *World) sortRanges(ranges []raw.Range) []raw.Range {
 	return out
 }
 
-// A recorder also receives the old values of rows that are large and have a fixed size. It can then
-// write only the changed bytes of a row. The logs of the tick have these old values, even in bare
-// frames.
+// A recorder usually receives the new values of written rows. For large rows of a fixed size it
+// also receives the old values. It can then write only the changed bytes.
+//
+// A frame that serves only recorders (a bare frame) usually saves no old values. But it saves those
+// of such rows.
 
 // oldRows reads the values of rows before the tick.
 type oldRows struct {
@@ -427,8 +437,9 @@ func (w *World) eachBefore(told raw.Storage, f func(row int, then, now []byte)) 
 	s.rows.eachBefore(&w.change.old, k, min(before.N, t.N), f)
 }
 
-// eachBefore calls the function tell, in ascending order, for each row below limit that log k or a
-// later log has saved. It passes the row's encoding before the tick and its current encoding.
+// eachBefore calls the function tell for each row below limit that was saved in log k or a later
+// log, in ascending order. It passes the encoding of the row before the tick and the present
+// encoding.
 func (f *rowAdapter[T]) eachBefore(o *oldRows, k, limit int, tell func(row int, then, now []byte)) {
 	o.spans.Read(&f.data.Log, k)
 	defer o.spans.Reset()

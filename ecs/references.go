@@ -105,8 +105,8 @@ func (f *finder) inside(places []place, t reflect.Type, offset uintptr, path str
 	return append(places, p)
 }
 
-// at returns the container with the place p in a value. The parameter base is the address of the
-// value.
+// at returns the container that the place p describes. The parameter base is the address of the
+// whole value.
 func (p *place) at(base unsafe.Pointer) reflect.Value {
 	return reflect.NewAt(p.typ, unsafe.Add(base, p.offset)).Elem()
 }

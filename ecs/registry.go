@@ -20,7 +20,7 @@ import (
 // If the generation of a free entity is at its maximum, the entity is retired: it is swapped with
 // the last free one. Only createAt can use it again.
 //
-// sparse has no undo data. A restore of dense writes its entries again.
+// Frames save nothing of sparse. A restore of dense writes the entries of sparse again.
 type registry struct {
 	w             *World
 	rows          track.Tracker
@@ -37,7 +37,7 @@ func (r *registry) init(w *World) {
 	r.dense.Init(&w.clock, false)
 	r.dense.Log.Moved = func(m track.Run) { r.enterRows(int(m.Row), min(int(m.Row+m.N), r.rows.Total)) }
 	r.rows.Init(&w.clock, false, &r.dense.Log)
-	// Also write the entries of rows that a redo appends, which are not in the logs.
+	// A redo can make rows valid again that are not in the logs. Write their sparse entries too.
 	r.rows.Rewound = func(before track.Lengths) { r.enterRows(before.Total, r.rows.Total) }
 }
 
@@ -53,7 +53,8 @@ func (r *registry) create() Entity {
 			r.rows.N++
 			return e
 		}
-		r.swap(r.rows.N, r.rows.Extra-1) // Retire the entity, whose generation is at its maximum.
+		// The generation is at its maximum, so retire the entity.
+		r.swap(r.rows.N, r.rows.Extra-1)
 		r.rows.Extra--
 	}
 	r.addIndex()
@@ -62,14 +63,14 @@ func (r *registry) create() Entity {
 	return e
 }
 
-// addIndex adds a new index as the last free entity, with generation 1. The first retired entity
-// makes room for it and becomes the last retired entity.
+// addIndex adds a new index as the last free entity, with generation 1. If there are retired
+// entities, the first of them moves to the end to make room.
 func (r *registry) addIndex() {
 	i := r.rows.Total
 	if i == len(r.dense.Live) {
 		r.grow(i + 1)
 	}
-	// No frame needs the old content of row i, because a restore that removes the row also drops
+	// Do not save row i: no frame needs its old content. A restore that removes the row also drops
 	// newer frames.
 	r.dense.Live[i] = NewEntity(uint32(i), 1)
 	r.sparse[i] = uint32(i)
@@ -156,8 +157,8 @@ func (r *registry) allAlive(entities []Entity) bool {
 	return true
 }
 
-// freed reports whether e was destroyed since the registry had n alive entities. No entity may have
-// been created since.
+// freed reports whether e was destroyed since the registry had n alive entities. The result is
+// wrong if an entity was created in the meantime.
 func (r *registry) freed(e Entity, n int) bool {
 	i := e.Index()
 	if uint(i) >= uint(len(r.sparse)) {
@@ -198,9 +199,8 @@ func (r *registry) enterRows(lo, hi int) {
 	}
 }
 
-// A border differs after every change of the registry, even if equal numbers of entities were
-// created and destroyed. It has the entities at both sides of the border between alive and free
-// ones.
+// A border has the entities on both sides of the border between alive and free entities. It changes
+// whenever entities are created or destroyed, even if equal numbers of them are.
 type border struct {
 	track.Lengths
 	last, next Entity
@@ -238,7 +238,8 @@ func (r *registry) nextWord(b int) int {
 }
 
 func (r *registry) summary(level, k int) uint64 {
-	if r.nextWord(k<<(6*level)) >= 0 { // The first block of word k.
+	// k<<(6*level) is the first block below word k.
+	if r.nextWord(k<<(6*level)) >= 0 {
 		return ^uint64(0)
 	}
 	return 0

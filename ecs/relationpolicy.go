@@ -52,7 +52,7 @@ func (r *Relation[T]) policy() Policy { return r.options.Policy }
 func (r *Relation[T]) hasAny() bool { return r.sources.s.Len() > 0 }
 
 // detach removes the component from the given source. It returns false if the source still has the
-// component, because this call of detach comes from a hook of the same removal.
+// component. This happens in a hook that runs because of the same removal.
 func (r *Relation[T]) detach(source Entity) bool {
 	r.sources.s.Remove(source)
 	return !r.sources.s.Has(source)
@@ -105,8 +105,8 @@ func relationsOf(w *World) *relations {
 	return w.relations.(*relations)
 }
 
-// addAlive adds e to m if e is alive. A dead e could be confused with a source that has the same
-// index.
+// addAlive adds e to m if e is alive. The set m compares only indices, so a dead e would hide an
+// alive source with the same index.
 func (b *relations) addAlive(m *visited, e Entity) {
 	if b.w.entities.alive(e) {
 		m.add(e)
@@ -163,8 +163,9 @@ func (b *relations) onClear(cleared []Entity) {
 	}
 }
 
-// destroyTogether destroys distinct entities and the sources that the policies destroy with them.
-// If the policy Refuse applies to another source, all entities stay alive and the result is false.
+// destroyTogether destroys distinct entities and the sources that the policy Cascade destroys with
+// them. Under the policy Refuse, none of them may have a source that stays alive. Otherwise
+// destroyTogether destroys nothing and returns false.
 func (b *relations) destroyTogether(entities []Entity) bool {
 	_, done := b.applyPolicies(slices.Clone(entities), 0)
 	return done
@@ -178,9 +179,9 @@ func (b *relations) mayDestroy(entities []Entity) bool {
 	return free
 }
 
-// gather returns the given entities and the sources that the policies destroy with them. It adds
-// all of these entities to the parameter seen. The result free is false if another source has the
-// policy Refuse.
+// gather returns the given entities and the sources that the policy Cascade destroys with them. It
+// adds all of these entities to seen. The result free is false if one of them must not be
+// destroyed: it has a source that stays alive, and the policy is Refuse.
 func (b *relations) gather(entities []Entity, seen *visited) (doomed []Entity, free bool) {
 	for _, e := range entities {
 		seen.add(e)
@@ -197,8 +198,8 @@ func (b *relations) gather(entities []Entity, seen *visited) (doomed []Entity, f
 }
 
 // applyPolicies applies the policies to the sources of the entities in doomed, and then destroys
-// doomed[from:]. If the policy Refuse applies to another source, all entities stay alive and the
-// result is false.
+// doomed[from:]. The caller destroys doomed[:from]. If gather reports that an entity must not be
+// destroyed, applyPolicies changes nothing and returns false.
 func (b *relations) applyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
@@ -206,7 +207,8 @@ func (b *relations) applyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	if !free {
 		return destroyed{}, false
 	}
-	if !b.w.hooked { // A fast path: nothing changes during the destruction.
+	// A fast path: without hooks, nothing else changes during the destruction.
+	if !b.w.hooked {
 		b.detach(doomed, seen)
 		b.w.destroyAll(doomed[from:])
 		return destroyed{}, true
@@ -219,8 +221,8 @@ func (b *relations) applyPolicies(doomed []Entity, from int) (destroyed, bool) {
 // destroyed.
 const maxRounds = 1000
 
-// reapplyPolicies applies the policies to new sources of the entities in doomed. The entities
-// doomed[from:] are already destroyed.
+// reapplyPolicies applies the policies to sources that hooks have added to the entities in doomed.
+// The entities doomed[from:] are already destroyed.
 func (b *relations) reapplyPolicies(doomed []Entity, from int) (destroyed, bool) {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
@@ -229,13 +231,15 @@ func (b *relations) reapplyPolicies(doomed []Entity, from int) (destroyed, bool)
 	return b.carryOut(b.doomed(doomed, seen), n, from, seen)
 }
 
-// carryOut detaches the sources of the entities in doomed, and destroys doomed[n:]. Then it applies
-// the policies to sources that hooks have added, until there are no more. The second result reports
-// whether carryOut detached or destroyed anything.
+// carryOut destroys entities whose hooks may add sources to other entities in doomed:
 //
 //	doomed[:from]     entities that the caller destroys
 //	doomed[from:n]    entities that are already destroyed
 //	doomed[n:]        entities that carryOut destroys
+//
+// It works in rounds. A round detaches sources, and destroys doomed[n:]. Then it appends to doomed
+// the sources that hooks have added. The last round finds no such sources. The result did reports
+// whether carryOut detached or destroyed anything.
 func (b *relations) carryOut(doomed []Entity, n, from int, seen *visited) (s destroyed, did bool) {
 	for round := 0; b.detach(doomed, seen) || n < len(doomed); round++ {
 		if round == maxRounds {
@@ -251,8 +255,9 @@ func (b *relations) carryOut(doomed []Entity, n, from int, seen *visited) (s des
 	return destroyed{doomed, b.version()}, did
 }
 
-// withoutRevived removes from doomed[from:] the entities that hooks have revived, and returns the
-// rest of doomed. It sets the parameter seen to the returned entities that are still alive.
+// withoutRevived removes from doomed[from:] the entities that hooks have created again by CreateAt.
+// It returns the rest of doomed. Afterwards the set seen has those of the returned entities that
+// are still alive.
 func (b *relations) withoutRevived(doomed []Entity, from int, seen *visited) []Entity {
 	seen.clear()
 	kept := doomed[:0]

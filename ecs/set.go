@@ -36,11 +36,14 @@ type set struct {
 	lent lending //nolint:unused // Used only in a debug build.
 	// The set has a group, hooks, a mask or a recorder.
 	observed bool
-	slow     bool   // The method Set needs the slow path.
-	heavy    bool   // A removal needs the slow path.
-	mask     *Mask  // The indices of the members, if the storage has a mask.
-	group    *Group // The group of the storage, or nil.
-	hooks    *setHooks
+	// The method Set needs its slow path: the set is observed or special.
+	slow bool
+	// The storage is Indexed or has a mask, or its type has pointers or a Clone. Saves and removals
+	// then use slower functions.
+	heavy bool
+	mask  *Mask  // The indices of the members, if the storage has a mask.
+	group *Group // The group of the storage, or nil.
+	hooks *setHooks
 
 	// For the caches of queries.
 	version uint64   // World.changes at the last structural change of the set.
@@ -56,10 +59,11 @@ type set struct {
 	// The indexes of the storage, and the rows that the program may write through pointers. Indexes
 	// read these rows again at each look-up.
 	indexes []follower
-	pointed uint32 // Row of the newest pointer, or track.NoRow.
-	// The program has pointers to all rows. Valid until the span or the version changes.
+	pointed uint32 // Row of the newest pointer for writing, or track.NoRow.
+	// The program has pointers to all rows, from MutValues. They are valid only as long as the
+	// clock span is pointedIn and the version of the set is pointedAt.
 	pointedAll bool
-	pointedIn  uint64 // Clock span when pointedAll was set.
+	pointedIn  uint64 // clock.Span when pointedAll was set.
 	pointedAt  uint64 // Version of the set when pointedAll was set.
 
 	byIndex bool    // Queries driven by this set visit entities in index order.

@@ -2,8 +2,9 @@ package ecs
 
 import "slices"
 
-// arrange moves the rows of s into a new order. It calls the function plan to sort row numbers:
-// first the rows of group members, then all other rows.
+// arrange moves the rows of s into a new order. It passes row numbers to the function plan, which
+// must sort them into this order. arrange calls plan twice: for the rows of group members, which
+// stay in front, and for all other rows.
 func (s *set) arrange(plan func(from []uint32)) {
 	w := s.w
 	if debug {
@@ -148,7 +149,8 @@ func sortLike(from []uint32, s, other *set) {
 func likeAlready(from []uint32, s, other *set) bool {
 	last := uint32(0)
 	for _, r := range from {
-		// Row -1 becomes the maximum uint32.
+		// Entities that other does not have must come last. Their row is -1, which is the maximum
+		// as a uint32.
 		at := uint32(other.row(s.dense.Live[r]))
 		if at < last {
 			return false
@@ -186,8 +188,11 @@ func (w *World) align(sets []*set) {
 }
 
 // bringForward reorders the row numbers in from, which are consecutive before the call. The rows of
-// the given entities come first, in the order of these entities. They swap places with the rows
-// that were in front. Entities whose rows are not in from are ignored.
+// the given entities come first, in the order of these entities. Each row that was in front moves
+// to the old place of one of them. For example, 0 1 2 3 4 becomes 3 1 2 0 4 if the entities have
+// the rows 3 and 1.
+//
+// Entities whose rows are not in from are ignored.
 func (s *set) bringForward(from []uint32, entities []Entity) {
 	if len(from) == 0 {
 		return
@@ -203,7 +208,7 @@ func (s *set) bringForward(from []uint32, entities []Entity) {
 			n++
 		}
 	}
-	next := 0 // Row lo+next is the next row that may have to move backward.
+	next := 0 // No row before lo+next is left that must move backward.
 	for k := n; k < len(from); k++ {
 		if comes[k] == 0 {
 			continue

@@ -33,8 +33,10 @@ type Storage[T any] struct {
 	adapter rowAdapter[T]
 	raw     rawAdapter
 
-	onSet   []func(e Entity, old, now T)
-	top     int // Rows from top on are zero. Used for types with pointers.
+	onSet []func(e Entity, old, now T)
+	// Removed rows below top may still hold pointers. Rows from top on are zero. Used only for
+	// types with pointers.
+	top     int
 	patched []T // Buffer for decoding patches. All rows are zero between two patches.
 }
 
@@ -66,7 +68,7 @@ type rowCodec[T any] interface {
 	append(dst []byte, rows []T) []byte
 	appendRanges(dst []byte, rows []T, ranges []raw.Range) []byte
 	decode(src []byte, rows []T) error
-	// adopt decodes src into rows that share the memory of src. It returns false if they cannot.
+	// adopt returns src as rows that share its memory. It returns false if this is not possible.
 	adopt(src []byte, n int) (rows []T, ok bool)
 }
 
@@ -239,7 +241,7 @@ func (s *Storage[T]) Drain() iter.Seq2[Entity, T] {
 					continue
 				}
 				v := s.adapter.copy(s.data.Live[row])
-				// Remove does nothing if an enclosing call is running the removal hooks of e.
+				// The loop may run in an OnRemove hook for e. Remove then does nothing, so skip e.
 				if s.Remove(e); s.row(e) >= 0 {
 					continue
 				}
@@ -532,7 +534,7 @@ type narrowed interface {
 // A predicate is a filter that a query evaluates for each entity in each iteration.
 type predicate interface {
 	// begin computes the state that keeps() and kept() use. It runs at the start of an iteration,
-	// and in Has and Get. Another iteration may be running.
+	// and in Has and Get. An earlier iteration may still be running, if loops are nested.
 	begin()
 
 	// keeps reports whether the predicate keeps e. e must be in all storages of the query.
@@ -581,7 +583,8 @@ func (s *Storage[T]) reserve(rows int) {
 	s.rows.Reserve(rows)
 }
 
-// markVacated records that removed rows below top may contain pointers.
+// markVacated runs after rows below top were removed. It records that they may still hold pointers,
+// and calls settle.
 func (s *Storage[T]) markVacated(top int) {
 	s.top = max(s.top, top)
 	s.settle()

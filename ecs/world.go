@@ -23,9 +23,10 @@ type Options struct {
 	// its oldest ticks first. The default 0 means no limit.
 	HistoryBytes int64
 
-	// HistoryDense is the number of newest ticks that the history retains without gaps. At a limit,
-	// the history then drops a tick between two older ticks instead of the oldest one, so it
-	// reaches further back. The default 0 means that the history drops its oldest ticks.
+	// HistoryDense is the number of newest ticks that the history retains without gaps. When the
+	// history is full, it thins out the older ticks: it drops a tick between two others and keeps
+	// the oldest tick. So the history reaches further back. The default 0 means that the history
+	// drops its oldest ticks.
 	//
 	// The distance between retained ticks grows with their age. With 256 ticks, about 25 are from
 	// the last 50 ticks, and 25 from the 50 ticks before. Another 25 are from the 100 ticks before,
@@ -225,7 +226,7 @@ func (w *World) Reserve(n int) { w.entities.reserve(min(n, maxIndices)) }
 // DestroyAll destroys entities, from the last to the first. It returns how many of them were alive
 // before and are dead afterwards. The argument may be a slice that w or a storage returned.
 func (w *World) DestroyAll(entities []Entity) int {
-	// Copy the slice, which may be memory of rows that move.
+	// Copy the slice: it may show the rows of a storage, which move during the destruction.
 	return w.destroyBatch(append(w.batch[:0], entities...))
 }
 
@@ -245,7 +246,8 @@ func (w *World) KeepOnly(e Entity, keep ...AnyStorage) (n int) {
 			}
 		}
 	}
-	for range others { // Count before, because hooks may remove components.
+	// Count before the removals: a hook may remove further components of e.
+	for range others {
 		n++
 	}
 	for i, row := range others {
@@ -311,7 +313,7 @@ func (w *World) OnDestroy(f func(e Entity)) {
 }
 
 // OnRestore makes w call f after the content of w was replaced: by Restore, a Try that fails,
-// Rewind, Seek or Load. A failed persist.Open may have filled the world. It then empties the world
+// Rewind, Seek or Load. If persist.Open fails after it has filled the world, it empties the world
 // again, and w calls f. f must not change the world.
 //
 // Use OnRestore to compute data outside the world again from the new content. After a restore, an
@@ -374,8 +376,9 @@ func (w *World) Storage(name string) (s AnyStorage, ok bool) {
 	return s, ok
 }
 
-// AliveBits returns the indices of the alive entities. Reading 64 indices takes 64 look-ups. In a
-// [Mask], it takes one look-up. So combine AliveBits with other Bits.
+// AliveBits returns the indices of the alive entities. The world does not store them as bits:
+// reading 64 indices takes 64 look-ups. A [Mask] needs one. So combine AliveBits with other Bits,
+// which exclude most indices.
 func (w *World) AliveBits() Bits { return Bits{&w.entities} }
 
 // NewMask returns an empty mask that belongs to the program. A restore of w also restores the mask.
@@ -460,8 +463,8 @@ type relationHandler interface {
 
 // destroyed is the result of onDestroy.
 type destroyed struct {
-	// The destroyed entity, followed by the entities destroyed with it. Nil if the entity had no
-	// sources, or if the world has no hooks.
+	// The parameter e of onDestroy, followed by the entities destroyed with it. It is nil if e had
+	// no sources, or if the world has no hooks.
 	entities []Entity
 	version  uint64
 }
@@ -482,9 +485,12 @@ func (w *World) destroyTogether(entities []Entity) bool {
 	return true
 }
 
-// saveActiveCursors runs after a checkpoint or the end of a tick. It saves the rows again that
-// running loops may still write. After 1, 2, 4, … of these events, it first checks whether any loop
-// is still running.
+// saveActiveCursors runs after a checkpoint, the end of a tick, and other operations that begin a
+// new span. A running loop may still write the rows that its body has received. So
+// saveActiveCursors saves these rows again.
+//
+// At its 1st, 2nd, 4th, 8th … call in a tick, it first checks whether any loop is still running. If
+// not, loops have panicked, and it drops their cursors.
 func (w *World) saveActiveCursors() {
 	if len(w.activeCursors) == 0 {
 		w.loopBoundaries = 0
@@ -497,7 +503,8 @@ func (w *World) saveActiveCursors() {
 	w.activeCursors.save()
 }
 
-// dropLongLogs drops the logs that loops left when they panicked, if no loop is running.
+// dropLongLogs drops the row moves that sets have logged for running loops. It does nothing if a
+// loop is still running. Such a log is left over if the body of a loop panicked.
 func (w *World) dropLongLogs() {
 	if runningLoops() > 0 {
 		return
