@@ -94,7 +94,8 @@ func Bind(w *World, game any) error {
 	return nil
 }
 
-// A handle is a pointer that Bind can fill. Bind calls its methods on nil pointers of the type.
+// A handle is a pointer that Bind can fill, such as a *Storage. Bind calls its methods on a nil
+// pointer, because the field is still nil.
 type handle interface {
 	of(s AnyStorage) any // Returns the handle of s, or nil if s has another type.
 	is(s AnyStorage) bool

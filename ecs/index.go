@@ -52,7 +52,8 @@ type Index[T any, K comparable] struct {
 	key func(T) K
 	pending
 
-	rows  []entry // Entity and list of each row, as of the last look-up.
+	// The entity of each row and the list of its key, as of the last look-up.
+	rows  []entry
 	lists roster.Lists[K, Entity]
 
 	version uint64   // Incremented when a list changes.

@@ -79,8 +79,8 @@ func (w rawWorld) Load(state *raw.State) error {
 	return nil
 }
 
-// stateError marks err as an error of the state, unless this platform does not support the size of
-// an int in the state.
+// stateError wraps err in [raw.ErrState]: the state to load is wrong. An error about the size of an
+// int is an exception, because another platform can load the state.
 func stateError(err error) error {
 	if errors.Is(err, layout.ErrIntSize) {
 		return fmt.Errorf("ecs: %w", err)

@@ -18,7 +18,7 @@ type progress struct {
 	// Number of entities in behind.added that takeBehind has processed.
 	taken   int
 	back    bool // The loop is visiting an entity that takeBehind returned.
-	counted bool // The field loops of the set's log counts this loop.
+	counted bool // The loop is counted in the field loops of the set's log.
 }
 
 // begin begins a loop over s. The set must log row moves for the loop, except in a parallel loop or

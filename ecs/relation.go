@@ -191,9 +191,9 @@ func (r *Relation[T]) above(below, e Entity) bool {
 //
 //	NewQuery1(Write(positions)).With(children.To(car))
 //
-// An iteration finds the sources when it begins, in O(sources). For other entities, it only reads
-// one bit per 64 rows. If the loop changes the target of an entity, it is undefined whether the
-// loop visits the entity.
+// An iteration finds the sources when it begins, in O(sources). It skips the other entities 64 rows
+// at a time. If the loop changes the target of an entity, it is undefined whether the loop visits
+// the entity.
 func (r *Relation[T]) To(target Entity) Filter { return &relationTarget[T]{r: r, target: target} }
 
 // relationTarget is the filter that keeps the sources of a target.

@@ -208,7 +208,8 @@ func (s *set) bringForward(from []uint32, entities []Entity) {
 			n++
 		}
 	}
-	next := 0 // No row before lo+next is left that must move backward.
+	// The search for the next row that must move backward begins at row lo+next.
+	next := 0
 	for k := n; k < len(from); k++ {
 		if comes[k] == 0 {
 			continue
