@@ -126,7 +126,7 @@ func (s *Store) convert(ctx context.Context, log *journal.Log, before *raw.State
 	if err == nil {
 		return nil
 	}
-	_ = s.world.Raw().Detach(s)    // Detach fails only while a checkpoint is held, and none is held.
+	_ = s.world.Raw().Detach(s)    // Detach fails only if a checkpoint is held; none is.
 	_ = s.world.Raw().Load(before) // Load succeeds, because the world had this state before.
 	if s.journal != nil {
 		s.journal.Abandon()

@@ -85,7 +85,7 @@ func follow(ctx context.Context, files disk.FS, w *ecs.World) (*Follower, error)
 	}
 	if err = f.world().Attach(f.store, 0); err == nil {
 		if err = cat.RefreshAndRetry(ctx, func() error { return f.load(ctx, cat.Head()) }); err != nil {
-			_ = f.world().Detach(f.store) // Detach fails only while a checkpoint is held, and none is held.
+			_ = f.world().Detach(f.store) // Detach fails only if a checkpoint is held; none is.
 		}
 	}
 	if err != nil {

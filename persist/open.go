@@ -275,7 +275,7 @@ func (s *Store) open(ctx context.Context) error {
 			err = s.loadHistory(ctx, c)
 		}
 		if err != nil {
-			_ = s.world.Raw().Detach(s) // Detach fails only while a checkpoint is held, and none is held.
+			_ = s.world.Raw().Detach(s) // Detach fails only if a checkpoint is held; none is.
 			s.journal.Abandon()
 		}
 	}
@@ -313,7 +313,7 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 		s.initRetention(sizesOf(s.journal))
 	}
 	if err != nil {
-		_ = s.world.Raw().Detach(s) // Detach fails only while a checkpoint is held, and none is held.
+		_ = s.world.Raw().Detach(s) // Detach fails only if a checkpoint is held; none is.
 		if s.journal != nil {
 			// Close would seal the journal, and a sealed journal marks the directory as a store.
 			s.journal.Abandon()
