@@ -65,9 +65,9 @@ func (s *budgetedStore) tick() error {
 	return s.Commit()
 }
 
-// Fifty stores share a budget, and their disks are stopped. The budget counts no more memory than
-// it allows, and the heap does not grow more either. Each store commits at least one tick, and no
-// tick is lost.
+// Fifty stores share a budget, and their disks are stopped. Their queued ticks stay within the
+// budget, both in the budget's own count and in the heap. Each store commits at least one tick, and
+// no tick is lost.
 func TestBudget_StoresOnStoppedDisks(t *testing.T) {
 	const stores, memory = 50, 4 << 20
 	b := budget.New(memory)

@@ -31,7 +31,7 @@ type sparseRun struct {
 	s     *persist.Store
 	known map[uint64]ecs.Digest // By record.
 	marks map[string]ecs.Digest // By the name of a mark.
-	late  ecs.Digest            // The last state without a record. A Seek or a Close may record it.
+	late  ecs.Digest            // The last state that had no record yet. A later Seek or Close may journal it.
 }
 
 func (r *sparseRun) open() {
@@ -57,8 +57,8 @@ func (r *sparseRun) note() {
 	}
 }
 
-// unnoted stores the present state in the field late if the state has no record yet. A Seek or a
-// Close may still record it.
+// unnoted stores the present state in the field late if the state has no record yet. A later Seek
+// or Close may journal it.
 func (r *sparseRun) unnoted() {
 	if r.w.Raw().Deferred() {
 		r.late = storetest.Persistent(r.w.World)

@@ -144,9 +144,9 @@ func listed(names []string) string {
 //
 // In an empty or missing directory, the present state of w becomes the base, which is durable when
 // Open returns. Otherwise w must have no entities: a new world, or one after Clear. Open fills w
-// with the newest state that can be recovered. That is the newest good snapshot among the ancestors
-// of the journal's head, and the ticks after it. Register all components before Open. [Options.At]
-// selects an older state.
+// with the newest state that can be recovered. For this, it loads the newest readable snapshot on
+// the path to that state, and applies the ticks after the snapshot. Register all components before
+// Open. [Options.At] selects an older state.
 //
 // Stored components whose types have changed are converted: see package
 // [github.com/stet-ecs/stet/ecs], [ecs.Component] and [ecs.Migrate]. The Report lists them. A

@@ -16,8 +16,8 @@ import (
 	"github.com/stet-ecs/stet/persist/repair"
 )
 
-// requirePieces requires that the image got has nothing that the image want lacks. It counts what
-// is missing in got: rows by component or resource, and live entities.
+// requirePieces requires that all contents of the image got are also in the image want. It counts
+// what is missing in got: rows by component or resource, and live entities.
 func requirePieces(t testing.TB, want, got *image.Image) (rows map[string]int, entities int) {
 	t.Helper()
 	rows = map[string]int{}

@@ -361,9 +361,9 @@ func TestRecover_SnapshotWithRepeatedPages(t *testing.T) {
 		column uint32
 		whole  bool
 	}{
-		// The sparse array can be derived from the dense array.
+		// Recovery can derive a lost sparse array from the dense array.
 		"a sparse array that others repeat": {format.Column(0, format.SparseArray), true},
-		// The dense array can be derived from the sparse array.
+		// Recovery can derive a lost dense array from the sparse array.
 		"a dense array that others repeat": {format.Column(0, format.DenseArray), true},
 		"data":                             {format.Column(0, format.DataArray), false},
 	} {

@@ -216,7 +216,7 @@ func TestSnapshot_JournalNoteFails(t *testing.T) {
 	require.NoError(t, v.Close())
 }
 
-// An arrivingFS writes the bytes of a ledger, but reports that the write failed.
+// An arrivingFS reports an error for a write to a ledger, although the bytes were written.
 type arrivingFS struct {
 	disk.FS
 	fail *bool
