@@ -31,7 +31,8 @@ type sparseRun struct {
 	s     *persist.Store
 	known map[uint64]ecs.Digest // By record.
 	marks map[string]ecs.Digest // By the name of a mark.
-	late  ecs.Digest            // The last state that had no record yet. A later Seek or Close may journal it.
+	// The last state that had no record yet. A later Seek or Close may journal it.
+	late ecs.Digest
 }
 
 func (r *sparseRun) open() {

@@ -24,7 +24,7 @@ type crowd struct {
 	members []*member
 	places  map[uint64]string // The positions, by record.
 	taken   int               // Number of followers that took the store over.
-	kept    int               // Number of new owners whose history held older ticks.
+	kept    int               // Number of takeovers after which the history had older ticks.
 	loose   bool              // The owner's lock no longer excludes other processes.
 	back    int               // How often a program went back before Advance.
 }

@@ -160,8 +160,8 @@ type lineage struct {
 	next uint64
 }
 
-// branch updates the lineage of the snapshot at record seq. The next record, last+1, continues the
-// record with number parent.
+// branch updates the lineage of the snapshot at record seq. The next record is last+1. It continues
+// record parent, which may be older than last.
 func (l *lineage) branch(seq, parent, last uint64) {
 	switch {
 	case seq > parent:
@@ -576,8 +576,8 @@ func bytesAmong(list []storedSnapshot, files []string) (bytes int64) {
 	return bytes
 }
 
-// branched updates the lineages of all snapshots. The next record, last+1, continues the record
-// with number parent.
+// branched updates the lineages of all snapshots. The next record is last+1. It continues record
+// parent, which may be older than last.
 func (s *Store) branched(parent, last uint64) {
 	s.observeBranch(parent, last)
 	for i := range s.list {

@@ -82,8 +82,8 @@ func (v *varyingRows) saw(st raw.Storage, rows, size int) {
 // isLarge reports whether v keeps the rows of st.
 func (v *varyingRows) isLarge(st raw.Storage) bool { return v.storages[st] != nil }
 
-// find adds the edited rows of c to the list edited, and keeps the new bytes of all written rows. c
-// must change a large storage.
+// find adds the edited rows of c to the list edited. It also keeps the new bytes of all written
+// rows. The storage of c must count as large.
 func (v *varyingRows) find(c raw.StorageChange, edited *format.EditedRows) {
 	s := v.storages[c.Storage]
 	size, isGiven := 0, among(c.Entities)
