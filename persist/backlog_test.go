@@ -139,7 +139,8 @@ func TestCommit_WaitsForDisk(t *testing.T) {
 	}
 }
 
-// If the queue is full, Close reports NoRewind values instead of waiting to save them.
+// If the queue is full, Close cannot save changed NoRewind values without waiting. So it reports
+// them as uncommitted.
 func TestClose_NoRewindValuesAndFullQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHanging(t, persist.Options{QueueBytes: 1, SnapshotBytes: -1})

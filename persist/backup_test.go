@@ -204,14 +204,15 @@ func TestBackup_OnlyDurableTicks(t *testing.T) {
 		w.Fill(1)
 		require.NoError(t, s.Commit())
 	}
-	// After Sync, the file has all records. Backup copies only the three that are reported as
-	// durable.
+	// After Sync, the file has all records. The function below reports only records 1 to 3 as
+	// durable, so Backup copies only these.
 	require.NoError(t, s.Journal().Sync(storetest.Background))
 	to := filepath.Join(t.TempDir(), "backup")
 	require.NoError(t, catalog.Backup(storetest.Background, s.Files(), to, func() uint64 { return 3 }))
 	require.Equal(t, durable, storetest.Persistent(opened(t, to).World))
 
-	storetest.SnapshotOf(t, s) // The backup must not copy this snapshot of a later record.
+	// The backup ends at record 3, so it must not copy this snapshot of a later record.
+	storetest.SnapshotOf(t, s)
 	to = filepath.Join(t.TempDir(), "backup")
 	require.NoError(t, catalog.Backup(storetest.Background, s.Files(), to, func() uint64 { return 3 }))
 	require.Equal(t, []string{"snapshots/00000001.snap"}, storetest.Snapshots(t, to))
@@ -453,15 +454,15 @@ func TestStoreFiles_ModesAndLinks(t *testing.T) {
 		before, err := os.ReadFile(elsewhere)
 		require.NoError(t, err)
 		if s, err := persist.Open(storetest.Background, moved, storetest.New(0).World, persist.Options{}); err == nil {
-			storetest.CloseStore(t, s) // Open read none of the linked files.
+			storetest.CloseStore(t, s) // Open succeeded without the linked file.
 		}
 		after, err := os.ReadFile(elsewhere)
 		require.NoError(t, err)
 		require.True(t, string(before) == string(after), name)
 	}
-	// Next to the link is a user's file, with a name that earlier versions used for temporary
-	// files. A save to the link replaces the target of the link, and leaves the user's file
-	// unchanged.
+	// Earlier versions used a fixed name for the temporary file of a save. Here, a link with that
+	// name leads to a file of the user. A save to linked replaces the target of linked, and leaves
+	// the user's file unchanged.
 	behind, precious := filepath.Join(t.TempDir(), "behind.save"), filepath.Join(t.TempDir(), "precious")
 	require.NoError(t, os.WriteFile(precious, []byte("precious"), 0o600))
 	linked := filepath.Join(t.TempDir(), "linked.save")

@@ -10,10 +10,10 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// The ballast is a reserve file of random bytes. If a full disk prevents opening or resuming, the
-// store deletes this file to free space. Before the store removes any other data, it writes a
-// durable note to its journal, which needs space. So without a ballast, a store that filled its own
-// disk could not be opened again.
+// The ballast is a reserve file of random bytes that occupies disk space. If Open or Resume fails
+// because the disk is full, the store deletes the ballast and tries again. Then it can remove old
+// data. Removing old data needs some free space, because the store first writes a note to its
+// journal. Without a ballast, a store that filled its own disk could never be opened again.
 //
 //	snapshot, prune, create ballast ... disk full ... Open: remove ballast, open, prune
 
@@ -22,13 +22,14 @@ const (
 	ballastFrom = 16 << 20
 
 	// leastBallast is the smallest size of a ballast in bytes. It is enough for a segment header, a
-	// schema and the note about pruning. Opening also rewrites the ledger, which lists the
-	// segments, so keepBallast adds the size of the ledger.
+	// schema and the note about pruning. Opening also rewrites the ledger, the journal's list of
+	// segments. So keepBallast adds space for the ledger.
 	leastBallast = 1 << 20
 )
 
 // keepBallast creates or enlarges the ballast of a store. stored is the store's size in bytes, and
-// ledger is the size of its ledger. A failure is no error: the disk then has no room for a ballast.
+// ledger is the size of its ledger. If the disk has no room for a ballast, the store works without
+// one.
 func keepBallast(files disk.FS, stored, ledger int64) {
 	if stored < ballastFrom {
 		return

@@ -76,7 +76,7 @@ func points(b *testing.B, n, history int) (*ecs.World, *ecs.Storage[point]) {
 	return w, s
 }
 
-// An encodingRecorder encodes as a Store does, into one buffer.
+// An encodingRecorder encodes each tick as a Store does, but into one buffer instead of a journal.
 type encodingRecorder struct {
 	encoder *persist.TickRecorder
 	buf     []byte
@@ -159,8 +159,8 @@ func BenchmarkBudgetCommit(b *testing.B) {
 	}
 }
 
-// filled returns n bytes that were written once. Unwritten memory would map to one page of zeros,
-// which is always in the nearest cache.
+// filled returns n bytes of memory that was written once. The system maps all unwritten memory to
+// one page of zeros. That page would always be in the cache, so reads of it would be too fast.
 func filled(n int) []byte { return bytes.Repeat([]byte{1}, n) }
 
 const budgetEntities = 1_000_000
@@ -190,7 +190,7 @@ func mustSave(b *testing.B, file string, w *ecs.World) {
 	}
 }
 
-// BenchmarkBudgetSaveBehind measures how long SaveBehind keeps the caller, for 50,000 entities with
+// BenchmarkBudgetSaveBehind measures how long a call of SaveBehind takes, for 50,000 entities with
 // three components. The budget is 3 ms.
 func BenchmarkBudgetSaveBehind(b *testing.B) {
 	w, positions := points(b, 50_000, 0)
@@ -215,7 +215,8 @@ func BenchmarkBudgetSaveBehind(b *testing.B) {
 }
 
 // BenchmarkCommitEvery measures the journal bytes of a tick and the duration of its Commit. Each
-// tick writes about a third of 50,000 entities. Four ticks in turn write the same third.
+// tick writes about a third of 50,000 entities. Ticks 1 to 4 write the first third, ticks 5 to 8
+// the second third, and so on.
 func BenchmarkCommitEvery(b *testing.B) {
 	for _, every := range []int{1, 4, 16} {
 		b.Run(fmt.Sprint(every), func(b *testing.B) {
@@ -286,7 +287,7 @@ func mixed(x float64) uint64 { return uint64(x) * 0x9e3779b97f4a7c15 }
 // BenchmarkBudgetReplay measures decoding ticks and applying them to an image, with all checks. The
 // world has a hundred thousand entities. The ticks change all positions, change every tenth
 // position, or destroy a tenth of the entities and create as many. The budget is ten million row
-// updates a second. Rows of the registry, of entities and of values all count.
+// updates a second. Rows of the registry, rows of entities and rows of values all count as updates.
 func BenchmarkBudgetReplay(b *testing.B) {
 	const rows, ticks = 100_000, 20
 	for _, c := range []struct {
@@ -453,15 +454,16 @@ func BenchmarkBudgetShow(b *testing.B) {
 
 // The budgets of snapshots, saves and loads compare with the code below. This hand-written code
 // writes a world of one component to a file and reads it back. It knows the types, so the file
-// describes nothing and no other program can read it. The file shares nothing with other files.
-// Damage is detected but not located.
+// describes nothing and no other program can read it. Each file is complete, and shares no pages
+// with other files. Damage is detected but not located.
 
 // limitPage is how many bytes each checksum covers.
 const limitPage = 64 << 10
 
 // A limitFile has the entities and the values of a world's rows, in row order, and then the
-// checksums of all pages. load rebuilds the sparse array from the entities. For load, saveNamed
-// first writes the entity at each index. So a new entity in the loaded world gets an unused ID.
+// checksums of all pages. load rebuilds the sparse array from the entities. A loaded world must
+// also know the entity at each index, so that a new entity gets an unused ID. saveNamed writes
+// these entities first.
 type limitFile struct {
 	name string
 	buf  []byte // Reused buffer for the copy.

@@ -15,7 +15,7 @@ import (
 
 // A bounding holds the size limit of a store's files.
 type bounding struct {
-	bound int64      // Maximum bytes on the disk; 0 means no bound, or that the bound is ignored.
+	bound int64      // Maximum bytes on the disk; 0 means no bound. Also 0 with blockOverLimit.
 	block pruneBlock // Why the store is not pruned.
 }
 
@@ -74,7 +74,8 @@ const (
 	removeFailed = "files could not be removed, see Metrics.LastSnapshot; the next snapshot tries again"
 )
 
-// now returns a copy of k for a store whose present size is the parameter bytes.
+// now returns a copy of k in which Bytes is the parameter bytes, the present size of the store. If
+// the store has grown above its bound since the last pruning, the Reason of the copy says so.
 func (k RetentionStatus) now(bytes int64) RetentionStatus {
 	if bytes > k.Bound && k.Bound > 0 && k.Bytes <= k.Bound {
 		k.Reason = snapshotDue
@@ -134,8 +135,11 @@ func (s *Store) segmentBytes() int64 {
 }
 
 // retentionNeedsFull reports whether retention needs a full snapshot before it can remove enough
-// data. The journal is kept from the newest base that shares no file with the newest snapshot. A
-// full snapshot is needed if that part of the journal
+// data.
+//
+// Retention always keeps one older base that shares no file with the newest snapshot, and the
+// journal after that base. After a full snapshot, a newer base can take this role, and the journal
+// before it can be removed. A full snapshot is needed if the journal after the present base
 //
 //   - is larger than a quarter of the bound,
 //   - has many small segments, or

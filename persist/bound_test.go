@@ -36,8 +36,8 @@ type boundRun struct {
 	named   map[string]ecs.Digest
 	newest  uint64 // The last record.
 	marks   int    // Number of ticks with marks.
-	before  int    // Marks that earlier openings pruned.
-	left    int    // Branches that earlier openings pruned.
+	before  int    // Marks that were pruned in earlier openings.
+	left    int    // Branches that were pruned in earlier openings.
 	checked int    // Number of snapshots checked.
 	most    int64  // The largest size of the store.
 }
@@ -58,9 +58,9 @@ func retentions(bytes int64) []persist.Retention {
 	}
 }
 
-// For any retention, required data exists after each snapshot, and requested data exists if the
-// bound allows it. Only required data may exceed the bound. All states that the store reports can
-// be read and are correct.
+// Retention must keep required data, for example slots, even above the bound. It keeps requested
+// data, for example the last 30 ticks, if the bound allows it. All states that the store reports
+// can be read and are correct.
 func TestRetention_KeepsBoundAndRequiredData(t *testing.T) {
 	const bytes = 160 << 10
 	for i, retain := range retentions(bytes) {
@@ -192,8 +192,8 @@ func (r *boundRun) look() {
 	r.at(v, v.Head(), r.states[v.Head()].digest)
 	r.lookAtNames(v)
 	if r.world.Raw().Seq() != r.newest {
-		// The world was rewound and has no newer record yet, so the store's head is not the world's
-		// state.
+		// The world was rewound, and no record continues its state yet. So the store's head is a
+		// newer state.
 		return
 	}
 	r.lookAtBound(kept)
@@ -435,13 +435,13 @@ func TestRetention_AboveDefaultBound(t *testing.T) {
 	require.Positive(t, removed)
 }
 
-// If retention limits the data, a copy finishes within few ticks. The ticks during the copy count
-// toward the limit.
+// A snapshot is copied over several ticks, and each tick adds to the journal. If retention limits
+// the data, the copy must finish within few ticks.
 func TestSnapshot_PaceUnderRetention(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		retain persist.Retention
-		// A copy of 4 MiB takes this many commits after the commit that begins it. Each tick
+		// The number of commits that copy 4 MiB, without the commit that begins the copy. Each tick
 		// journals 4 MiB.
 		commits int
 	}{
@@ -469,8 +469,8 @@ func TestSnapshot_PaceUnderRetention(t *testing.T) {
 				commit()
 			}
 			commits := 0
-			// Wait until another snapshot is copied, because the commit that ends a copy may begin
-			// the next one.
+			// The commit that ends a copy may begin the next copy. So count until the number of the
+			// copied snapshot changes.
 			for number := s.Copied(); s.Copied() == number; commits++ {
 				commit()
 			}
@@ -481,7 +481,8 @@ func TestSnapshot_PaceUnderRetention(t *testing.T) {
 	}
 }
 
-// The snapshot after a conversion does not prune a store above the default bound.
+// A store above the default bound is not pruned. This is also true for the snapshot that a
+// conversion writes.
 func TestRetention_ConvertedStoreAboveBound(t *testing.T) {
 	t.Parallel()
 	type small struct{ X, Y int32 }

@@ -138,7 +138,8 @@ func TestBranch_SnapshotsOfOtherBranch(t *testing.T) {
 	dir, digests := Branching(t)
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{At: "@latest~6", SnapshotBytes: -1})
-	// A snapshot of record 4 in file 3, taken later than the snapshot of record 7.
+	// File 3 is the newest snapshot file, but it has the state of record 4. File 2 has that of
+	// record 7.
 	storetest.SnapshotOf(t, s)
 	w.Fill(1)
 	require.NoError(t, s.Commit())
@@ -155,8 +156,8 @@ func TestBranch_SnapshotsOfOtherBranch(t *testing.T) {
 	require.Equal(t, digests[10], im.Digest())
 }
 
-// No tick of the current branch continues a snapshot on an abandoned branch, so retention does not
-// count such a snapshot as required.
+// Retention requires two snapshots of the current branch. A snapshot of an abandoned branch does
+// not count, because no tick of the current branch continues it.
 func TestRetention_AbandonedBranch(t *testing.T) {
 	dir, _ := Branching(t)
 	w := storetest.New(0)
@@ -170,8 +171,8 @@ func TestRetention_AbandonedBranch(t *testing.T) {
 	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(opened(t, dir).World))
 }
 
-// A component that was registered after the branching point does not exist on the branch. Another
-// component of the branch may reuse its number.
+// A component is registered after the tick at which a branch begins. So the component does not
+// exist on the branch. There, another component may get the same number.
 func TestBranch_ComponentRegisteredAfterPoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
@@ -266,7 +267,7 @@ func TestOpen_AtTickBeforeDamage(t *testing.T) {
 	require.ErrorIs(t, s.Report().Skipped[0], persist.ErrCorrupt)
 	crashed := storetest.CopyDir(t, dir)
 	_, err = persist.Open(storetest.Background, crashed, storetest.New(0).World, persist.Options{})
-	// Without a new tick, the damaged head stays the head.
+	// No tick was committed, so the damaged state is still the newest one.
 	require.ErrorIs(t, err, persist.ErrCorrupt)
 	elsewhere := storetest.New(0)
 	// Opening at an older state works although the store was not closed.
@@ -307,8 +308,8 @@ func TestOpen_AbandonedTicksDamaged(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-// A store can continue from a tick whose record is damaged if a snapshot has its state. The next
-// record names the state that it continues.
+// The record of a tick is damaged, but a snapshot has the state after that tick. The store can
+// continue from this state.
 func TestBranch_SnapshotOfDamagedRecord(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")

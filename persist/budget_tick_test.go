@@ -29,8 +29,8 @@ var budgetTicks = flag.Int("ticks", 600, "the `number` of ticks that BenchmarkBu
 //
 //   - median: the store adds at most a millisecond
 //   - worst: the store adds at most four milliseconds to any tick
-//   - p99: compared with a store without snapshots
-//   - p99-copied: compared with a store where hand-written code copies all rows
+//   - p99: the 99th percentile, compared with that of a store without snapshots
+//   - p99-copied: the same, compared with a store where hand-written code copies all rows
 func BenchmarkBudgetTick(b *testing.B) {
 	measured := map[snapshotMode]tickTimes{}
 	measure := func(b *testing.B, how snapshotMode) tickTimes {

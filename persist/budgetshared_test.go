@@ -65,8 +65,9 @@ func (s *budgetedStore) tick() error {
 	return s.Commit()
 }
 
-// The memory of 50 stores with stopped disks stays within their shared budget, both as counted and
-// in the heap. Each store commits at least one tick, and no tick is lost.
+// Fifty stores share a budget, and their disks are stopped. Their queued ticks stay within the
+// budget, both in the budget's own count and in the heap. Each store commits at least one tick, and
+// no tick is lost.
 func TestBudget_StoresOnStoppedDisks(t *testing.T) {
 	const stores, memory = 50, 4 << 20
 	b := budget.New(memory)
@@ -126,8 +127,8 @@ func TestBudget_StoresOnStoppedDisks(t *testing.T) {
 	runtime.KeepAlive(all)
 }
 
-// Stores that share a budget return all of it in the end. Before that they wait for it, fail,
-// resume, change branches and close.
+// After all stores are closed, no part of their shared budget is in use. Before, the stores wait
+// for the budget, fail, resume, change branches and close.
 func TestBudget_ReturnedByClosedStores(t *testing.T) {
 	for seed := range 3 {
 		b := budget.New(20_000)

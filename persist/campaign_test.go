@@ -120,8 +120,8 @@ func (c *campaign) zero(name string, sector int) {
 		return
 	}
 	if seals := len(data) - 96; name == c.lastSegment() && last >= seals {
-		// Damage to the seals alone must not prevent opening. Damage before the seals must be
-		// noticed.
+		// The seals at the end of the segment say that the store was closed. Damage to the seals
+		// alone must not prevent opening. Damage before the seals must be noticed.
 		if last = seals - 1; first >= seals {
 			c.count["seals zeroed"]++
 			c.with(name, data, func() { c.opens(c.files.Clone(), "seals zeroed", true) })
@@ -232,8 +232,8 @@ func (c *campaign) thorough(name string, bit int) {
 	})
 }
 
-// cut truncates a file. If only the seals of the last segment are cut off, the store looks as after
-// a crash, and no tick is lost.
+// cut truncates a file. If only the seals of the last segment are cut off, the store looks as if it
+// was not closed. No tick is lost then.
 func (c *campaign) cut(name string, size int) {
 	files := c.files.Clone()
 	files.Put(name, c.tree[name][:size])
@@ -381,8 +381,9 @@ func TestDamage_EveryFileLinked(t *testing.T) {
 	}
 }
 
-// Damage never leads to another state. It may lose ticks that were not acknowledged as durable. If
-// a durable mark follows an acknowledged tick, losing that tick must be an error.
+// After a bit is flipped, Open never returns a wrong state. The store may lose ticks that were not
+// acknowledged as durable. The journal may have a durable mark after an acknowledged tick. Then
+// losing that tick must be an error.
 func TestDamage_EveryBitOfUncleanEnd(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, 5)

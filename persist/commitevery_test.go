@@ -31,7 +31,8 @@ type sparseRun struct {
 	s     *persist.Store
 	known map[uint64]ecs.Digest // By record.
 	marks map[string]ecs.Digest // By the name of a mark.
-	late  ecs.Digest            // The last state without a record. A Seek or a Close may record it.
+	// The last state that had no record yet. A later Seek or Close may journal it.
+	late ecs.Digest
 }
 
 func (r *sparseRun) open() {
@@ -57,8 +58,8 @@ func (r *sparseRun) note() {
 	}
 }
 
-// unnoted stores the present state in the field late if the state has no record yet. A Seek or a
-// Close may still record it.
+// unnoted stores the present state in the field late if the state has no record yet. A later Seek
+// or Close may journal it.
 func (r *sparseRun) unnoted() {
 	if r.w.Raw().Deferred() {
 		r.late = storetest.Persistent(r.w.World)
@@ -241,8 +242,8 @@ func TestCommitEvery_OnDurable(t *testing.T) {
 	require.Equal(t, []uint64{1, 2, 3, 4, 5, 6, 7}, reported())
 }
 
-// A player repeats every tick of a record. If a tick differs, the player reports the last tick of
-// its record.
+// A record has several ticks, and a player runs each of them again. If one gives another result,
+// the player reports the last tick of the record.
 func TestCommitEvery_PlayedAgain(t *testing.T) {
 	newCounter := func() (*ecs.World, *ecs.Resource[uint64]) {
 		w := ecs.NewWorld(ecs.Options{})
@@ -293,8 +294,8 @@ func TestCommitEvery_PlayedAgain(t *testing.T) {
 	}
 }
 
-// After every tick, Sync journals the waiting ticks, so no record has 50 ticks. Snapshots still
-// begin when they are due.
+// A Sync after each tick gives each tick its own record, although CommitEvery allows 50 ticks in a
+// record. Snapshots begin when they are due.
 func TestCommitEvery_SnapshotsBegin(t *testing.T) {
 	w := storetest.New(0)
 	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: disktest.New(), CommitEvery: 50, SnapshotBytes: 4096, SnapshotPace: -1})
@@ -309,7 +310,8 @@ func TestCommitEvery_SnapshotsBegin(t *testing.T) {
 	require.NoError(t, s.Close(storetest.Background))
 }
 
-// With CommitEvery, the history has at least as many ticks as without, and at most one more.
+// CommitEvery does not shorten the history of the world. The history has at most one tick more than
+// without it.
 func TestCommitEvery_KeepsHistory(t *testing.T) {
 	for _, history := range []int{1, 3, 8} {
 		w := storetest.New(history)
@@ -328,7 +330,7 @@ func TestCommitEvery_KeepsHistory(t *testing.T) {
 	}
 }
 
-// A second store on the same world does not take the marks of the first store.
+// Two stores record one world. A mark of the first store stays in the first store.
 func TestCommitEvery_SecondStore(t *testing.T) {
 	w, mem := storetest.New(4), disktest.New()
 	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, CommitEvery: 4})
@@ -375,8 +377,8 @@ func TestCommitEvery_NoRewindValues(t *testing.T) {
 	require.NoError(t, s.Close(storetest.Background))
 }
 
-// A rewind over a deferred tick journals that tick. The record has no NoRewind values of entities
-// that the rewind discards.
+// A rewind goes back over a tick that has no record yet, so the tick is journaled first. The record
+// must not have NoRewind values of an entity that was created after that tick.
 func TestCommitEvery_RewindDiscardsNewEntity(t *testing.T) {
 	w, mem := storetest.New(4), disktest.New()
 	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, CommitEvery: 4})

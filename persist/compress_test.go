@@ -211,8 +211,8 @@ func TestCompressedPage_HostileContent(t *testing.T) {
 	bomb := frameOf(t, make([]byte, 64<<20))
 	dictionary := frameOf(t, content, zstd.WithEncoderDictRaw(7, bytes.Repeat([]byte("entities "), 100)))
 	unsized := bytes.Clone(frame)
-	// Clear two flags of the zstd frame header. Then a window descriptor must follow, which is
-	// missing.
+	// Clear two flags of the zstd frame header. The header then announces a window descriptor,
+	// which is missing.
 	unsized[4] &^= 0b1110_0000
 	empty := append(bytes.Clone(frame), frameOf(t, nil, zstd.WithZeroFrames(true))...)
 	skippable := append(bytes.Clone(frame), 0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4)
@@ -316,7 +316,8 @@ func TestCompressedSave_EveryFlippedBit(t *testing.T) {
 	}
 }
 
-// If the index that leads to pages is lost, pages are found by their own checksums.
+// The index of a save says where the pages are. If it is lost, Recover finds the pages by their own
+// checksums.
 func TestRecover_DamagedCompressedSave(t *testing.T) {
 	w := newOrdered(3*format.PageRows + 300)
 	file := filepath.Join(t.TempDir(), "save")

@@ -27,7 +27,8 @@ type run struct {
 	rng   *rand.Rand
 	world *storetest.World
 	store *persist.Store
-	// The number of each commit by the digest of its state. All branches count.
+	// The number of each commit, by the digest of its state. It includes commits of abandoned
+	// branches.
 	digests map[ecs.Digest]int
 	commits int
 	last    int // Number of the commit in the newest record.
@@ -179,7 +180,8 @@ func TestRecovery_JournalCutAnywhere(t *testing.T) {
 		}
 		require.True(t, whole != closed || last == r.commits)
 	}
-	for size := 0; size < r.durable; size += 11 { // Recovery gives an older state or an error.
+	// The cut removes durable ticks, so recovery finds an older state or returns an error.
+	for size := 0; size < r.durable; size += 11 {
 		require.NoError(t, os.WriteFile(segment, []byte(closed[:size]), 0o600))
 		if digest, err := headDigest(dir); err == nil {
 			_, ok := r.digests[digest]
@@ -203,8 +205,8 @@ func headDigest(dir string) (ecs.Digest, error) {
 }
 
 // lostTail returns the directory of a store that lost its last ticks in a crash and then committed
-// other ticks. The parameter others is the number of the other ticks. The other results are the
-// name and the content of a snapshot of a lost tick.
+// other ticks. The parameter others is the number of these other ticks. A snapshot file of a lost
+// tick is not in the directory: lostTail returns its name and its content.
 func lostTail(t testing.TB, others int) (dir, name, snapshot string) {
 	r := newRun(t, 3)
 	r.tick()

@@ -75,10 +75,11 @@ func TestOpen_LastTickDamaged(t *testing.T) {
 		require.ErrorContains(t, err, says)
 	}
 	s := storetest.NewSample(t)
-	// The seal says that this tick is the head.
+	// The seal at the end of the journal names this tick as the head, so it must be readable.
 	refused(s.Dir, "payload checksum does not match")
 
-	// After a crash, only a durable mark after the tick shows that the tick was durable.
+	// After a crash the journal has no seal. Only a durable mark after the tick shows that the tick
+	// was durable.
 	dir := filepath.Join(t.TempDir(), "store")
 	storetest.CloseStore(t, storetest.Open(t, dir, storetest.New(0), persist.Options{}))
 	w := storetest.New(0)
@@ -177,9 +178,9 @@ func TestOpen_ErrorNamesMissingFile(t *testing.T) {
 	}
 }
 
-// A snapshot of a later record proves that the last segment is missing. Format 1, and format 2
-// without a ledger, have no other proof. Without that snapshot, a store of these formats looks as
-// before its last opening.
+// The last segment of the journal is missing. A snapshot of a record in that segment proves it. In
+// format 1, and in format 2 without a ledger, nothing else does. Without the snapshot, such a store
+// looks as before its last opening.
 func TestOpen_LastSegmentMissing(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
@@ -353,9 +354,9 @@ func TestDamagedRecord_OtherStatesReadable(t *testing.T) {
 	}
 }
 
-// A preamble in the middle of a segment describes a component that was registered late. Without it,
-// reading the ticks that name the component fails with an error. All other ticks are read
-// unchanged, with the schema of the previous preamble.
+// A preamble is a record that describes components. If a component is registered late, a preamble
+// in the middle of a segment describes it. If that preamble is damaged, ticks with the component
+// cannot be read. All other ticks are read unchanged, with the schema of the previous preamble.
 func TestPreamble_Damaged(t *testing.T) {
 	ctx := storetest.Background
 	dir := filepath.Join(t.TempDir(), "store")

@@ -84,8 +84,8 @@ func (d *device) flush() {
 	d.flushes++
 }
 
-// left returns the content of the medium if the power fails now. The unflushed writes are lost, all
-// but the first of them are lost, or a random part of their sectors is lost. The caller holds d.mu.
+// left returns what the medium holds if the power fails now. It draws what is lost: all unflushed
+// writes, the last of them, or some of their sectors. The caller holds d.mu.
 func (d *device) left(rng *rand.Rand) (content []byte, how string) {
 	content = slices.Clone(d.medium)
 	sectors, kept := 0, 0
@@ -105,10 +105,10 @@ func (d *device) left(rng *rand.Rand) (content []byte, how string) {
 // served is a file with the content of a disk. The kernel reads it by the FUSE protocol. The file
 // is the root of the file system, so few requests occur.
 //
-// A separate process answers the requests, and uses no file of the file system that it serves. When
-// that process ends, callers that wait for the disk get an error instead of waiting forever. The
-// process has its own mount namespace, so it never unmounts the disk. An unmount would wait for
-// answers of the process itself.
+// A separate process answers the requests. It uses no file of the file system that it serves. When
+// that process ends, callers that wait for the disk get an error. Otherwise they would wait
+// forever. The process has its own mount namespace, so its end does not unmount the disk. An
+// unmount would wait for answers of the process itself.
 type served struct {
 	name    string
 	process *exec.Cmd
@@ -142,7 +142,7 @@ func serve(t testing.TB, content string) *served {
 }
 
 // cut cuts the power before the n-th write or flush from now on, and calls atThat while the disk is
-// stopped. Then it writes the content of the medium to the file that the disk was made from.
+// stopped. Then it writes the content of the medium to the file from which serve made the disk.
 func (s *served) cut(n int, seed uint64, atThat func()) (how string) {
 	fmt.Fprintln(s.say, n, seed)
 	s.said.Scan()
@@ -289,7 +289,8 @@ func (d *device) do(opcode uint32, in []byte) (body []byte, errno unix.Errno) {
 // loop makes a file a block device and mounts it. Unmounting also removes the device.
 func loop(t testing.TB, file, options string) (dir string) {
 	t.Helper()
-	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0) // os.Open would use Go's poller.
+	// Do not use os.Open: it registers the file with Go's poller.
+	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	require.NoError(t, err)
 	defer unix.Close(fd)
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)

@@ -37,9 +37,9 @@
 //
 // # Words
 //
-// A checkpoint is in memory and a snapshot is on disk; other stores use the two words the other way
-// round. A tick is durable once an fsync that covers it has returned. Until then a crash may lose
-// the tick and all ticks after it, but no tick before it.
+// A checkpoint is in memory, and a snapshot is on disk. In many databases it is the opposite. A
+// tick is durable once an fsync that covers it has returned. Until then a crash may lose the tick
+// and all ticks after it, but no tick before it.
 //
 // # After a crash
 //

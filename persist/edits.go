@@ -6,7 +6,7 @@ import (
 )
 
 // edits lists the large rows of which a tick writes only the changed bytes. The recorder finds
-// these rows before it encodes anything, because a tick without edits uses an older format.
+// these rows before it encodes the tick. A tick without such rows is encoded in an older format.
 type edits struct {
 	found []storageEdits
 	n     int // The first n entries of found belong to this tick.

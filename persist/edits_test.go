@@ -124,7 +124,8 @@ func TestEdits_OneByteChanged(t *testing.T) {
 			w.chunks.Set(e, [4096]uint8{1})
 			entities = append(entities, e)
 		}
-		// Both resources are written in full, and the varying one is detected as large.
+		// These ticks write both resources in full. Then the storage of sheets, whose size varies,
+		// counts as large.
 		for range 2 {
 			w.tiles.Mut().Cells[0][0]++
 			w.sheet.Mut().Pixels[0]++
@@ -197,8 +198,8 @@ func TestEdits_OlderFormatWithoutEdits(t *testing.T) {
 	require.Equal(t, []byte{1, 1, 2, 3, 3}, forms(w.mem))
 }
 
-// A program may write through the slice of a stored value before it sets the value. The undo log
-// then lacks the old bytes, but the journal records the change.
+// A program may change a stored value through its slice, and set the value only then. The undo log
+// does not have the old bytes, but the journal records the change.
 func TestEdits_WriteThroughSlice(t *testing.T) {
 	for _, history := range []int{0, 5} {
 		w := openMapWorld(t, disktest.New(), persist.Options{History: history})
@@ -306,8 +307,8 @@ func (w *mapWorld) change(rng *rand.Rand) {
 	}
 }
 
-// The random stores of storetest.WildView contain edits of chunk and land rows. Tests of entities,
-// columns and references need such edits.
+// An edit records only the changed bytes of a row. The random stores of storetest.WildView have
+// edits of chunk and land rows, because tests of entities, columns and references need them.
 func TestRandomStores_HaveEdits(t *testing.T) {
 	t.Parallel()
 	edited := map[string]int{}
@@ -360,7 +361,8 @@ func TestEdits_ViewFollowsRow(t *testing.T) {
 	require.Equal(t, 1, commits[0].Rows[0].Values[0].First)
 }
 
-// If the page of a large row is lost, its edits are unusable until a tick writes the row in full.
+// An edit records only the changed bytes of a row. If the page with the row is lost, edits of the
+// row are useless until a tick writes it in full.
 func TestEdits_BaseRowDamaged(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")

@@ -47,8 +47,9 @@ var (
 	// ErrPoint reports a text that is not a point in time.
 	ErrPoint = format.ErrPoint
 
-	// ErrUncommitted reports changes since the last commit, or a mark, an input or a slot without a
-	// commit. It also reports a call in a system, because the tick has not ended.
+	// ErrUncommitted reports that the world has changes since the last Commit, and that the call
+	// needs a committed world. A call in a system also returns it, because the tick has not ended.
+	// Close returns it if changes, marks, inputs or slots wait for a Commit.
 	ErrUncommitted = errors.New("persist: uncommitted changes")
 
 	// ErrBacklog reports a tick that was not ended because too many bytes already wait for the
@@ -69,5 +70,6 @@ func uncommittedError(call string) error {
 
 // A DamageError says which bytes of which file cannot be used, and why. It is [disk.DamageError],
 // where its fields are described: File, Offset, Length, Reason and Err. File is relative to the
-// store's directory. The error unwraps to [ErrCorrupt] or to the error of the layer below.
+// store's directory. The error unwraps to [ErrCorrupt], [ErrForeign], [ErrNewer] or the error of
+// reading the bytes.
 type DamageError = disk.DamageError

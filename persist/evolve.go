@@ -23,9 +23,10 @@ import (
 // So two snapshots can have the same state ID. The schema in a record's preamble shows which of the
 // two snapshots the record continues.
 //
-// The conversion makes the journal's new segment durable, and then gives the snapshot its name.
-// After a crash between these two steps, the new segment has no records. The next opening converts
-// the store again. An older program instead continues without a conversion.
+// The conversion first makes the journal's new segment durable. Only then does the snapshot get its
+// name. If the process crashes between these two steps, the new segment has no records. The next
+// opening converts the store again. If an older program opens the store instead, it continues under
+// schema A without a conversion.
 
 // evolved returns the schema of a store after its conversion to the types of w. It returns s itself
 // if nothing differs. Components that are not registered stay in the schema.
@@ -41,7 +42,7 @@ func evolved(s *format.Schema, w *ecs.World, conversions []raw.Conversion) *form
 		switch told := func(v raw.Conversion) bool { return v.Stored == c.Name }; {
 		case !c.Same(&e):
 			e.Former = formerSchemas(c)
-		// Equal layouts: only the numbers of named constants differ.
+		// The layouts are equal, and only the numbers of named constants differ.
 		case slices.ContainsFunc(conversions, told):
 			e.Former = c.Former
 		default:
@@ -58,8 +59,8 @@ func evolved(s *format.Schema, w *ecs.World, conversions []raw.Conversion) *form
 	return next
 }
 
-// formerSchemas returns the former schemas of the component that replaces c: those of c, and the
-// present schema of c.
+// formerSchemas returns the former schemas of the component that replaces c. These are the former
+// schemas of c, and the schema of c itself.
 func formerSchemas(c *format.Entry) []format.Former {
 	for _, f := range c.Former {
 		if f.Name == c.Name && f.Version == c.Version && f.Layout.Equal(c.Layout) {
@@ -113,8 +114,9 @@ func converting(conversions []raw.Conversion) (some []raw.Conversion) {
 	return some
 }
 
-// convert continues a store whose state was converted. It writes a full snapshot under the new
-// schema before the first commit.
+// convert completes the opening of a store whose state was converted to the types of the world. It
+// writes a full snapshot under the new schema. If that fails, it loads the state in the parameter
+// before again.
 func (s *Store) convert(ctx context.Context, log *journal.Log, before *raw.State) error {
 	if err := s.world.Raw().Attach(s, s.head); err != nil {
 		return err
@@ -124,7 +126,7 @@ func (s *Store) convert(ctx context.Context, log *journal.Log, before *raw.State
 	if err == nil {
 		return nil
 	}
-	_ = s.world.Raw().Detach(s)    // No checkpoint is held, so Detach succeeds.
+	_ = s.world.Raw().Detach(s)    // Detach fails only if a checkpoint is held; none is.
 	_ = s.world.Raw().Load(before) // Load succeeds, because the world had this state before.
 	if s.journal != nil {
 		s.journal.Abandon()

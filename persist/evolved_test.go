@@ -403,7 +403,7 @@ func TestConversion_InterruptedByCrash(t *testing.T) {
 	require.NoError(t, s.Commit())
 	storetest.CloseStore(t, s)
 	storetest.Verified(t, other)
-	w, s = openNewer(t, other) // This converts the state of the last commit.
+	w, s = openNewer(t, other) // Open converts the state of the last commit.
 	require.NotEmpty(t, s.Report().Converted)
 	u, _ := w.unit.Get(w.Entities()[0])
 	require.Equal(t, newerUnit{Life: 1}, u)

@@ -153,7 +153,9 @@ func TestConversion_StoreConvertedTwice(t *testing.T) {
 	for _, era := range eras {
 		for seq, want := range era.digests {
 			if seq == mark && era.layout == "newerUnit" {
-				want = 0 // This state was converted to the next era, so its digest is another one.
+				// The second program's state of this record was converted. So it now has a newer
+				// type, and another digest.
+				want = 0
 			}
 			im, err := v.At(storetest.Background, seq)
 			require.NoError(t, err)
@@ -194,7 +196,8 @@ func TestConversion_OpenAtOlderTick(t *testing.T) {
 			} else {
 				require.NotEmpty(t, s.Report().Converted)
 			}
-			// Before the first tick, a recovery after a crash returns the newest state.
+			// No tick continues the older state yet. So a recovery after a crash returns the newest
+			// state of the journal.
 			crashed := storetest.CopyDir(t, dir)
 			w.change(t, s)
 			w.change(t, s)
@@ -239,7 +242,8 @@ func TestConversion_OlderSnapshotsPruned(t *testing.T) {
 	dir, eras, _, mark := twiceConverted(t)
 	w, s := openNewest(t, dir, persist.Options{Retain: persist.Retention{Last: 1}})
 	before := storetest.Snapshots(t, dir)
-	// Older snapshots can be removed once two snapshots with the present types share no file.
+	// Retention keeps two snapshots that share no file. Once both have the present types, it can
+	// remove the older snapshots.
 	for i := range 2 {
 		w.renew()
 		w.change(t, s)

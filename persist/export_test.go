@@ -26,11 +26,11 @@ func (s *Store) Newest() uint32             { return s.number }
 func (s *Store) Stored() int                { return len(s.list) }
 func (s *Store) Closed() bool               { return s.closed }
 
-// Leave puts s into the state of a store whose Close is under way and ends when gate has a value. A
-// nil gate puts s into the open state.
+// Leave makes s a store whose Close is under way. That Close ends when gate has a value. With a nil
+// gate, s is an open store again.
 func (s *Store) Leave(gate chan error) { s.closed, s.closing = gate != nil, gate }
 
-// Closing reports whether an abandoned Close is under way.
+// Closing reports whether closing continues after the context of a Close ended.
 func (s *Store) Closing() bool { return s.closing != nil }
 
 // Fail makes s a store whose journal failed.
@@ -39,7 +39,8 @@ func (s *Store) Fail(err error) { s.fail(err) }
 // ForgetPages makes the next snapshot a full one.
 func (s *Store) ForgetPages() { s.base = pageBase{} }
 
-// Unwatch makes s watch only the needed snapshots.
+// Unwatch removes all snapshots from the list of s except the needed ones. So s does not report the
+// others as lost.
 func (s *Store) Unwatch(needed map[uint32]bool) {
 	s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool { return !needed[o.Number] })
 	s.watch.expect(sizesByNumber(s.list))
@@ -83,7 +84,7 @@ func Segmented(o Options, size int64) Options {
 // Retained replaces the Retain option of s.
 func Retained(s *Store, r Retention) { s.options.Retain = r }
 
-// Bounded returns the options o with another minimum of the default bound, instead of 1 GiB.
+// Bounded returns the options o with bound as the default bound of small worlds, instead of 1 GiB.
 func Bounded(o Options, bound int64) Options {
 	o.leastBound = bound
 	return o

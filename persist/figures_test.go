@@ -76,7 +76,7 @@ func members(t *testing.T, text []byte) (names []string) {
 	}
 }
 
-// Every field of Metrics is in the output, so a new field must be added to the list.
+// Every field of Metrics is in the output. The test fails if LogValue lacks a new field.
 func TestMetrics_AllFieldsInJSON(t *testing.T) {
 	for _, v := range []slog.LogValuer{persist.Metrics{}, persist.SnapshotResult{}, persist.RetentionStatus{}} {
 		require.Len(t, v.LogValue().Group(), reflect.TypeOf(v).NumField(), "%T", v)

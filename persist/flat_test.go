@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A store on a device of numbered files, as in a browser, keeps every durable tick over crashes of
-// the device.
+// In a browser, a store is on a device that has only numbered files. If the device crashes, the
+// store loses no durable tick.
 func TestStore_OnNumberedFiles(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(15, 400)) {

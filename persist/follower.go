@@ -85,7 +85,7 @@ func follow(ctx context.Context, files disk.FS, w *ecs.World) (*Follower, error)
 	}
 	if err = f.world().Attach(f.store, 0); err == nil {
 		if err = cat.RefreshAndRetry(ctx, func() error { return f.load(ctx, cat.Head()) }); err != nil {
-			_ = f.world().Detach(f.store) // No checkpoint is held, so Detach succeeds.
+			_ = f.world().Detach(f.store) // Detach fails only if a checkpoint is held; none is.
 		}
 	}
 	if err != nil {
@@ -120,7 +120,7 @@ func (f *Follower) Advance(ctx context.Context) (changed bool, err error) {
 	return f.at() != at, err
 }
 
-// advance brings the world to the head that the catalog has read.
+// advance brings the world to the newest state of the store, as the catalog last read it.
 func (f *Follower) advance(ctx context.Context) (err error) {
 	head, at := f.cat.Head(), f.at()
 	if e, ok := f.cat.Log.Find(head); head == at.Seq && !f.lost && (!ok || e.ID == at) {
@@ -203,7 +203,8 @@ func (f *Follower) own(ctx context.Context, l *catalog.Lock, options Options) (*
 		return f.reread(ctx, l, options)
 	}
 	s := f.store
-	f.state.id = f.at() // Going back over the history does not update the ID.
+	// If the program moved the world back over its history, f.state.id is still the newer ID.
+	f.state.id = f.at()
 	s.options, s.lock = options.resolved(s.files), l
 	if err := s.takeOver(f.state, cat, &catalog.Recovery{Snapshot: bases[0]}); err != nil {
 		return nil, err
@@ -410,7 +411,7 @@ func (f *Follower) load(ctx context.Context, seq uint64) (err error) {
 		if err := f.fill(im, bare); err != nil || f.image == nil || !bare {
 			return err
 		}
-		// The follower applies ticks to the image, so the image must not be bare.
+		// The follower applies later ticks to the image. A bare image cannot be used for that.
 		f.image, _, err = f.cat.Reach(ctx, seq, false)
 		return err
 	})

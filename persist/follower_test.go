@@ -16,16 +16,16 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// A crowd is a traveller, a random program on a store, with four followers of that store. Two
-// followers have the types of the store, one of them with a history. One follower has no types, and
-// one has another type for positions.
+// A crowd is a random program on a store, the traveller, and four followers of that store. Two
+// followers have the types of the store, and the second of them has a history. The third has no
+// types, and the fourth has another type for positions.
 type crowd struct {
 	*traveller
 	members []*member
 	places  map[uint64]string // The positions, by record.
 	taken   int               // Number of followers that took the store over.
-	kept    int               // Number of new owners whose history held older ticks.
-	loose   bool              // Locks of the file system no longer exclude other processes.
+	kept    int               // Number of takeovers after which the history had older ticks.
+	loose   bool              // The owner's lock no longer excludes other processes.
 	back    int               // How often a program went back before Advance.
 }
 
@@ -142,7 +142,8 @@ func (c *crowd) takeOver() {
 	// OnRestore is called at most three times: after going back, after applied ticks, and after a
 	// load.
 	require.LessOrEqual(c.t, m.told, told+3)
-	// Other members may have gone back over their history, and then have other NoRewind values.
+	// A member that went back over its history has other NoRewind values. The first member has no
+	// history.
 	if m == c.members[0] {
 		require.Equal(c.t, exempt(plain), exempt(c.w))
 	}

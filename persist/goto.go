@@ -73,15 +73,16 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 	return s.restart(ctx, conversions != nil)
 }
 
-// restart begins a segment of the journal with a new schema. A converted state gets a snapshot. The
-// world is already at the new state, so an error fails the journal.
+// restart begins a journal segment with a new schema. If the state was converted, restart also
+// writes a snapshot of it. The world is already at the new state and cannot go back, so an error
+// fails the journal.
 func (s *Store) restart(ctx context.Context, converted bool) error {
 	roll := func(ctx context.Context) error {
 		s.announced = len(s.schema.Components)
 		return s.journal.Roll(ctx)
 	}
 	s.base = pageBase{} // Share no pages with the previous schema.
-	// A cancelled restart would fail the journal, and the world is already at the new state.
+	// Ignore the end of ctx, because an interrupted restart would fail the journal.
 	ctx = context.WithoutCancel(ctx)
 	var err error
 	if converted {
@@ -109,7 +110,8 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	if err != nil {
 		return err
 	}
-	// The new tick replaces these rows.
+	// The tick of the loaded state replaces all rows. Its record needs the present number of rows
+	// of each storage.
 	before := make(map[string]int)
 	for _, st := range s.world.Raw().Storages() {
 		before[st.Name()] = st.Rows()
@@ -125,7 +127,8 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	}
 	err = s.journalAll(parent, func(st raw.Storage) int { return before[st.Name()] }, now)
 	if s.fail(err); err != nil {
-		// The loaded state has no record of its own.
+		// The loaded state could not be journaled, so the world stays attached at its previous
+		// record.
 		_ = s.world.Raw().Attach(s, parent.Seq)
 		return s.Err()
 	}
@@ -153,8 +156,8 @@ func (s *Store) leave(ctx context.Context) error {
 	return err
 }
 
-// fits compares the layouts of components that the program did not register. It returns an error if
-// im and the store have different layouts for such a component.
+// fits returns an error if im and the store have different layouts for a component that the program
+// did not register. Rows of such a component are kept as bytes, so they cannot be converted.
 func (s *Store) fits(im *image.Image) error {
 	registered := make(map[string]bool)
 	for _, st := range s.world.Raw().Storages() {

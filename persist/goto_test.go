@@ -33,7 +33,7 @@ type traveller struct {
 	w     *storetest.World
 	s     *persist.Store
 	at    uint64 // The record that the world is at.
-	last  uint64 // The record that a recovery returns to when all ticks are durable.
+	last  uint64 // The record that Open recovers if all ticks are durable.
 	saves []save
 	known map[uint64]ecs.Digest
 	ticks map[uint64]uint64
@@ -425,7 +425,8 @@ func TestGoto_AcrossConversion(t *testing.T) {
 			}
 			there := w.Digest()
 			require.NoError(t, s.Sync(storetest.Background))
-			// Before the first tick, a recovery after a crash returns the newest state.
+			// No tick continues the older state yet. So a recovery after a crash returns the newest
+			// state of the journal.
 			crashed := storetest.CopyDir(t, dir)
 			w.change(t, s)
 			changed, at := w.Digest(), w.Raw().Seq()
@@ -509,8 +510,8 @@ func TestGoto_BranchWithOtherComponents(t *testing.T) {
 	}
 }
 
-// Until a tick continues the state that a store went to, a recovery after a crash returns the
-// newest state of the journal. Pruning in the meantime does not change that.
+// A store goes to an older state. Until a tick continues that state, a recovery after a crash
+// returns the newest state of the journal. This is also true if data was pruned in the meantime.
 func TestGoto_RecoveryBeforeNextTick(t *testing.T) {
 	for _, reopen := range []bool{false, true} {
 		mem := disktest.New()
@@ -527,7 +528,7 @@ func TestGoto_RecoveryBeforeNextTick(t *testing.T) {
 			}
 		}
 		snapshot := func() {
-			w.Fill(200) // More entities, so that files share little.
+			w.Fill(200) // Add entities, so that files share few pages.
 			require.NoError(t, s.Commit())
 			s.ForgetPages()
 			_, err := s.Snapshot(storetest.Background)
@@ -564,7 +565,9 @@ func TestGoto_RecoveryBeforeNextTick(t *testing.T) {
 		require.Equal(t, digest, storetest.Persistent(again.World))
 		require.NoError(t, crashed.Close(storetest.Background))
 
-		for range 3 { // Now the old head can be removed.
+		// Each call of snapshot commits a tick that continues the older state. So retention can
+		// remove the old head.
+		for range 3 {
 			snapshot()
 		}
 		require.ErrorIs(t, s.Goto(storetest.Background, fmt.Sprint("record:", newest)), persist.ErrNotFound)
@@ -612,8 +615,8 @@ func TestGoto_NamedSnapshotAfterPruning(t *testing.T) {
 	require.NoError(t, simVerify(mem, w))
 }
 
-// A loaded history ends at a conversion, at a loaded save or at unreadable ticks, but not at a new
-// component.
+// Open loads a history back to where the world cannot go further: a conversion, a loaded save or
+// unreadable ticks. A new component does not end the history.
 func TestLoadedHistory_EndsAtConversionOrSave(t *testing.T) {
 	t.Parallel()
 	oldest := func(w *ecs.World) uint64 { return w.Tick() - w.History().Oldest() }
@@ -712,8 +715,9 @@ func TestLoadedHistory_EndsAtConversionOrSave(t *testing.T) {
 	})
 }
 
-// NoRewind values stay when the world goes to another state. The next tick writes them, so they
-// exist when the store is opened again. The loaded history may begin after that tick.
+// NoRewind values stay when the world goes to another state. The next tick writes them to the
+// journal, so another opening finds them. This is also true if the loaded history begins after that
+// tick.
 func TestGoto_NoRewindValuesJournaled(t *testing.T) {
 	mem := disktest.New()
 	var w *storetest.World

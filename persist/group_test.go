@@ -14,7 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// The journal records the positions of rows, so recovery needs no groups.
+// The journal records the row of each entity. So a recovery restores the order of the rows, even if
+// the groups are not registered.
 func TestGroupedWorlds_RecoverEveryRecord(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -59,8 +60,8 @@ func TestGroup_MembersAfterOpen(t *testing.T) {
 	storetest.Verified(t, dir)
 }
 
-// Rows that move before the world is attached to the journal would be missing in the journal. The
-// next record would then patch a state that does not exist.
+// A group moves rows. After Open, the first Commit moves them and journals the moves. If they moved
+// before, the journal would lack the moves, and the next record would not fit.
 func TestGroup_RowsMovedAtFirstCommit(t *testing.T) {
 	dir, w := filepath.Join(t.TempDir(), "store"), storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever})
@@ -73,7 +74,7 @@ func TestGroup_RowsMovedAtFirstCommit(t *testing.T) {
 	s = storetest.Open(t, dir, grouped, persist.Options{Sync: journal.SyncNever})
 	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(grouped.World))
 	require.False(t, grouped.Raw().Dirty())
-	require.Equal(t, 1, group.Len()) // One entity is in the right row by chance.
+	require.Equal(t, 1, group.Len()) // One entity was in the right row before.
 	grouped.Body.Remove(grouped.Entities()[8])
 	grouped.Body.Set(grouped.Entities()[9], storetest.Body{Mass: 3})
 	require.NoError(t, s.Commit())

@@ -55,13 +55,14 @@ func (s *Store) loadHistory(ctx context.Context, c *catalog.Catalog) error {
 	if err := s.world.Raw().Apply(s.ticksOf(way, exempt)); err != nil {
 		return fmt.Errorf("%w: the history of the world: %w", ErrCorrupt, err)
 	}
-	// The NoRewind values are those at the head, even if the next tick continues an older record.
+	// The NoRewind storages have their values at the head. A next tick that continues an older
+	// record must write these storages in full.
 	s.encoder.whole.valuesOf(s.head)
 	return nil
 }
 
-// ticksOf iterates over the ticks of a path as patches. It removes NoRewind values from the
-// patches, and appends the parameter exempt to the last patch.
+// ticksOf iterates over the ticks of a path as patches. Only the last patch changes NoRewind
+// storages. It sets them to exempt, their values at the head.
 func (s *Store) ticksOf(way *replayPath, exempt []raw.StoragePatch) iter.Seq2[*raw.Patch, error] {
 	typed := image.Typed{World: s.world.Raw()}
 	return func(yield func(*raw.Patch, error) bool) {
@@ -106,8 +107,8 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 	if err != nil {
 		return nil, err
 	}
-	// im applies every tick, to check that all of them fit. start is a copy of the first state.
-	// start has no rows of dead entities, because a world has none.
+	// All ticks are applied to im, to check that they fit. start is a copy of the first state. An
+	// image can have NoRewind rows of dead entities, but a world cannot, so start drops them.
 	start := im.Clone()
 	start.DropDead()
 	w := &replayPath{base: start}
@@ -121,7 +122,8 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 		}
 		t, schema := r.Decoded, r.Schema
 		repeats := e.Flags&format.FlagRepeats != 0
-		// The path must begin after a tick that loaded a save or wrote a new resource.
+		// The world cannot go back over a tick that loaded a save or wrote a new resource. So the
+		// path begins after such a tick.
 		anew := t.Tick <= im.Tick && !repeats || givesFirst(im, schema, t)
 		if err := c.Advance(im, r); err != nil {
 			return nil, err
@@ -131,7 +133,8 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 			w.base.DropDead()
 			continue
 		}
-		if repeats { // The record only adds marks to the last tick.
+		// The record has no new tick. It adds marks or NoRewind values to the last tick.
+		if repeats {
 			w.ticks[len(w.ticks)-1].id = e.ID
 			continue
 		}
@@ -144,7 +147,7 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 }
 
 // givesFirst reports whether tick t writes a resource for the first time. The image im is the state
-// before t. The store has no older value of that resource to go back to.
+// before t. It has no value of the resource, so the world could not go back over t.
 func givesFirst(im *image.Image, schema *format.Schema, t *format.Tick) bool {
 	return slices.ContainsFunc(t.Storages, func(p format.StoragePatch) bool {
 		return schema.Components[p.Number].Resource && (p.Number >= len(im.Components) || im.Components[p.Number].N == 0)

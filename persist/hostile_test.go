@@ -99,8 +99,8 @@ func checkPages(t testing.TB, file string) {
 	}
 }
 
-// requirePages requires that the image im has the content of all pages of r. A page that is not in
-// the map table must be empty, and the map must have no other entries.
+// requirePages requires that the image im has the content of all pages of r. The map table must
+// list exactly the pages that are not empty.
 func requirePages(t testing.TB, r *snap.Reader, im *image.Image, table snap.PageTable, bare bool) {
 	t.Helper()
 	require.NoError(t, r.File.Verify(storetest.Background))
@@ -311,8 +311,8 @@ func TestLoad_HostileSaves(t *testing.T) {
 	require.ErrorIs(t, loaded(t, hostileSave(t, pages)), persist.ErrForeign)
 }
 
-// A registry that is not a permutation passes all checksums if its digest is correct. The world
-// itself must refuse it.
+// Each save here has an inconsistent registry, but correct checksums and a correct digest. So only
+// the world itself can find the fault, and must refuse the save.
 func TestLoad_RegistryNotAPermutation(t *testing.T) {
 	for name, change := range map[string]func([]ecs.Entity){
 		"an index twice":      func(rows []ecs.Entity) { rows[7] = rows[0] },

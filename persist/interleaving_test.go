@@ -200,8 +200,8 @@ func TestSnapshot_FailureKeepsDirtyPages(t *testing.T) {
 	r.check()
 }
 
-// A snapshot after a Clear has the state of the world. The tick lists no entities that Clear
-// removed, only the operation Clear.
+// A tick with a Clear has only the operation Clear, and does not list the removed entities. The
+// next snapshot must nevertheless have the state of the world.
 func TestSnapshot_AfterClear(t *testing.T) {
 	t.Parallel()
 	for _, empty := range []func(w *storetest.World){func(w *storetest.World) { w.Position.Clear() }, func(w *storetest.World) { w.Clear() }} {

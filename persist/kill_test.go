@@ -186,7 +186,8 @@ func (l *life) tick() (err error) {
 	return err
 }
 
-// reopen closes and opens the store. Closing makes an earlier rewind durable.
+// reopen closes and opens the store. Closing makes the present state durable, even if a rewind led
+// to it and no tick followed.
 func (l *life) reopen() error {
 	l.world.ReleaseAll()
 	digest := storetest.Persistent(l.world.World)
@@ -218,8 +219,8 @@ func noPromises() promises {
 	return promises{states: []string{storetest.Persistent(storetest.New(5).World).String()}}
 }
 
-// hear reads the lines that a process printed. Only the first lines prove that the store exists or
-// that a state is durable. seen: the number of these lines.
+// hear reads the lines that a process printed. Only the first seen lines are promises that the
+// store exists or that a state is durable.
 func (p *promises) hear(t testing.TB, lines []string, seen int) {
 	for i, line := range lines {
 		switch word, digest, _ := strings.Cut(line, " "); word {
@@ -247,7 +248,8 @@ func (p *promises) check(t testing.TB, dir string) {
 		return
 	}
 	require.NoError(t, err)
-	i := len(p.states) - 1 // A closed state is in the list twice; use the last position.
+	// reopen adds the state of the last commit again. So use the last position of the digest.
+	i := len(p.states) - 1
 	for i >= 0 && p.states[i] != digest {
 		i--
 	}

@@ -62,7 +62,8 @@ func churn(dir, _ string) error {
 			}
 			fmt.Println("thinned .")
 			if _, err := os.Stat(dir + ".stop"); err == nil {
-				// Stop only after thin: before that, the journal's note may list removed files.
+				// Stop only right after thin, which clears the journal's note. Before, the note may
+				// list removed files.
 				fmt.Println("stopped .")
 				time.Sleep(time.Hour)
 			}
@@ -99,8 +100,8 @@ func thin(s *persist.Store, dir string) error {
 		}
 		r.Close()
 	}
-	// The journal's note lists snapshots that must exist. Clear that list, because this test
-	// removes files without the store.
+	// The journal's note lists snapshots that must exist. Clear that list, because the store does
+	// not know that this function removes files.
 	if err := s.Journal().KeepNote([]byte{0}); err != nil {
 		return err
 	}
@@ -274,8 +275,9 @@ func TestVerify_FilesRemoved(t *testing.T) {
 	require.Contains(t, r.Notes, "journal/00000001.seg was removed meanwhile")
 }
 
-// If all snapshots that led to a state are gone, a view reads the state from a newer snapshot. If
-// the newer snapshot is removed too, the state is not reported as damaged.
+// A view is open while all snapshots and ticks that lead to a state are removed. If a newer
+// snapshot has the state, the view reads it from there. If that snapshot is removed too, the view
+// does not report damage.
 func TestView_ReadsFromNewerSnapshot(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
@@ -294,7 +296,8 @@ func TestView_ReadsFromNewerSnapshot(t *testing.T) {
 		_, err := s.Journal().Prune(w.Raw().Seq() + 1)
 		require.NoError(t, err)
 	}
-	// replace replaces all files that led to the newest state by a full snapshot of it.
+	// replace removes all snapshots and old segments. Only a new full snapshot has the newest state
+	// then.
 	replace := func() {
 		old, err := filepath.Glob(filepath.Join(dir, "snapshots", "*"))
 		require.NoError(t, err)
@@ -311,7 +314,8 @@ func TestView_ReadsFromNewerSnapshot(t *testing.T) {
 		require.Empty(t, r.Problems)
 		return r
 	}
-	pruned := view() // The snapshot of this view stays, but later segments are pruned.
+	// The snapshot that this view reads stays, but the segments after it are pruned.
+	pruned := view()
 	_, err := s.Snapshot(storetest.Background)
 	require.NoError(t, err)
 	prune()
@@ -335,8 +339,9 @@ func TestView_ReadsFromNewerSnapshot(t *testing.T) {
 	require.Contains(t, strings.Join(verify(late).Notes, "\n"), "the records that lead to the head were removed meanwhile")
 }
 
-// Opening a long journal trusts the ledger instead of reading all segments. A view shows the same
-// as after reading the whole journal. Damage in unread segments is found when they are read.
+// The ledger of a journal describes its old segments. Opening a view reads the ledger instead of
+// these segments. The view shows the same as if all segments had been read. Damage in a segment is
+// found when the segment is read.
 func TestView_TrustsLedger(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	options := persist.Segmented(persist.Options{Sync: journal.SyncNever, SnapshotBytes: -1}, 2000)
@@ -395,7 +400,8 @@ func TestView_TrustsLedger(t *testing.T) {
 	report, err := repair.Recover(storetest.Background, damaged, filepath.Join(t.TempDir(), "out"), repair.RecoverOptions{})
 	require.ErrorContains(t, errors.Join(report.Problems...), name, "%v", err)
 
-	rewound := storetest.CopyDir(t, dir) // No saved state depends on record 10.
+	// Record 10 was abandoned by a rewind. So Recover succeeds although the record is damaged.
+	rewound := storetest.CopyDir(t, dir)
 	e, ok = whole.Log().Find(10)
 	require.True(t, ok)
 	require.NoError(t, flipAt(filepath.Join(rewound, "journal", whole.Log().Segments[e.Segment].Name), int(e.Offset)+60))

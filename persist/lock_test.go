@@ -59,7 +59,7 @@ func TestLock_KilledProcess(t *testing.T) {
 	c.kill(t)
 	v := storetest.Verified(t, dir)
 	require.Contains(t, v.LockHolder(), holder)
-	require.False(t, v.InUse()) // The content of the lock file is stale.
+	require.False(t, v.InUse()) // The lock file still names the killed process.
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})
 	require.False(t, s.Report().Clean)

@@ -130,8 +130,8 @@ type (
 func (s lossSuit) String() string   { return []string{"Clubs", "Hearts"}[s] }
 func (s lossSorted) String() string { return []string{"Hearts", "Clubs"}[s] }
 
-// Constants in another order are reported once, for an opened store and for a loaded save. After
-// the first opening, the store has the new order.
+// The program changes the order of its named constants. Load and the first Open report it. That
+// Open stores the new order, so the second Open reports nothing.
 func TestReport_ConstantsReordered(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")

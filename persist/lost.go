@@ -11,17 +11,17 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// Another program may remove snapshots of an open store. Without a snapshot, no state can be
-// recovered from the journal. But the present state is still in memory, so the store saves it
-// again:
+// Another program may remove snapshot files of an open store. The journal has only changes, so
+// without a snapshot no state can be recovered. But the world is still in memory, so the store
+// writes another snapshot:
 //
 //	Guard, Sync, Snapshot, Close   look for the files (watch)
 //	Commit, Sync, Snapshot, Close  write a full snapshot, which replaces the lost ones
 //	if that fails                  the store fails: later records could not be recovered
 
-// guard returns an error unless the store belongs to this program. The journal calls guard before
-// it reports a tick as durable. Without the snapshot files, that tick could not be recovered. So
-// guard also looks for these files.
+// guard returns an error if another process may own the store. The journal calls guard before it
+// reports a tick as durable. guard also looks for the snapshot files, because the tick could not be
+// recovered without them.
 func (s *Store) guard() error {
 	if err := s.lock.Check(); err != nil {
 		return err
@@ -30,8 +30,9 @@ func (s *Store) guard() error {
 	return nil
 }
 
-// replaceLost begins a full snapshot of the last commit and copies all of it. If another snapshot
-// is under way, replaceLost only completes the copy of the other snapshot.
+// replaceLost begins a full snapshot of the last commit and copies all of it. If a snapshot is
+// already under way, replaceLost only completes the copy of that one. The next Commit calls
+// replaceLost again.
 func (s *Store) replaceLost(lost []uint32) {
 	if s.snapshotting() {
 		s.finishCopy()
@@ -44,8 +45,9 @@ func (s *Store) replaceLost(lost []uint32) {
 	s.finishCopy()
 }
 
-// dropLost prepares the store for the snapshot that replaces lost files. It removes the page table,
-// so that the snapshot shares no pages, and creates the snapshot directory.
+// dropLost prepares the store for the snapshot that replaces lost files. It clears the page table,
+// because the new snapshot must share no pages with the lost files. It also creates the snapshot
+// directory again.
 func (s *Store) dropLost(lost []uint32) error {
 	if len(lost) == 0 {
 		return nil

@@ -96,7 +96,8 @@ func TestLostSnapshots_ReplacedByStore(t *testing.T) {
 	}
 }
 
-// A store that only commits replaces its lost snapshots in a commit, after a second at the latest.
+// An open store looks for its snapshot files once a second. If they are lost, a later Commit
+// replaces them, even if the program calls only Commit.
 func TestLostSnapshots_ReplacedByCommit(t *testing.T) {
 	for name, lose := range lossCases {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +152,8 @@ func TestLostSnapshots_CannotBeReplaced(t *testing.T) {
 	}
 }
 
-// A missing older segment fails the journal within a second, and Resume keeps the world.
+// If another program removes an older segment, the journal fails within a second. Resume saves the
+// present world.
 func TestResume_SegmentLost(t *testing.T) {
 	for _, end := range []string{"second", "roll", "close"} {
 		t.Run(end, func(t *testing.T) {

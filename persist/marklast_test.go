@@ -64,7 +64,8 @@ func TestMarkLast_NamesEndedTick(t *testing.T) {
 		require.NoError(t, err)
 		held := []uint64{0, 1, 2, 3, 4}
 		if every > 0 {
-			held = []uint64{0, 3, 4} // One record has ticks 1 to 3.
+			// Ticks 1 to 3 share one record, so the loaded history has only tick 3 of them.
+			held = []uint64{0, 3, 4}
 		}
 		require.Equal(t, held, slices.Collect(w.History().Ticks()))
 		require.NoError(t, w.History().Seek(3))
@@ -121,8 +122,8 @@ func TestMarkLast_FollowerAndPlayer(t *testing.T) {
 	require.False(t, diverged, "tick %d: %s", tick, storage)
 }
 
-// After a rewind, MarkLast drops the undone ticks from the history, as Commit does. So a later tick
-// of the history never has an older record.
+// After a rewind, MarkLast drops the undone ticks from the history, as Commit does. Otherwise the
+// history could have a later tick with an older record.
 func TestMarkLast_AfterRewind(t *testing.T) {
 	mem := disktest.New()
 	options := persist.Options{Files: mem, Retain: persist.Retention{KeepAll: true}}
@@ -140,7 +141,7 @@ func TestMarkLast_AfterRewind(t *testing.T) {
 	require.NoError(t, w.History().Seek(0))
 	require.NoError(t, s.MarkLast("start"))
 	require.ErrorIs(t, w.History().Seek(500), ecs.ErrNotHeld)
-	commit(1100) // The store drops record IDs before the history.
+	commit(1100) // By now, the store has dropped record IDs that are older than the history.
 	require.NoError(t, w.History().Seek(300))
 	commit(1)
 	want := storetest.Persistent(w.World)

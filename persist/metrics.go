@@ -45,24 +45,26 @@ type Metrics struct {
 	PrunedBranches int // Branch tips that were removed with the journal.
 }
 
-// counters holds the values of [Store.Metrics] that the journal does not count itself. The
-// goroutine of the world and that of the snapshot under way update them after each action. The lock
-// is held only for an update. While it is held, the only other lock taken is the journal's.
+// counters holds the values of [Store.Metrics] that the journal does not count itself. Two
+// goroutines update them: the goroutine of the world, and the goroutine that writes a snapshot.
+// Each update holds the lock counting for a short time. While it holds this lock, it takes no other
+// lock except the journal's.
 type counters struct {
 	counting sync.Mutex
 
 	// Only the goroutine of the world changes this field, so that goroutine reads the field without
 	// the lock.
 	journal *journal.Journal
-	// Why the store failed; nil if only the journal failed. Only the goroutine of the world changes
-	// this field.
+	// The error of the store itself, for example if its snapshots were removed. The journal has its
+	// own error. Only the goroutine of the world changes this field.
 	failed  error
 	opening uint64        // The first record of the current journal.
-	durable uint64        // The last durable tick of the earlier journals.
-	before  journal.Stats // Statistics of the syncs of earlier journals. These journals failed.
+	durable uint64        // The last durable tick when the current journal began.
+	before  journal.Stats // Sync statistics of the earlier journals, which failed.
 
-	// The tick that an opening or a restore moved the world to. It is the newest tick until the
-	// journal has a record whose number is in the field next.
+	// tick is the tick to which the last opening or restore moved the world. next is the number of
+	// the first record after that. Once the journal has that record, Metrics.Tick is the tick of
+	// the journal's newest record.
 	tick, next uint64
 
 	snapshots, failures int
@@ -116,9 +118,9 @@ func (t *counters) metrics() Metrics {
 	return m
 }
 
-// tickOf returns the tick of the durable record seq. For a record of the current journal, the
-// caller passes its tick. For an older record, tickOf returns the last durable tick of the earlier
-// journals.
+// tickOf returns the tick of the durable record seq. The parameter tick is the tick of a record of
+// the current journal. If the record is older, tickOf instead returns the last durable tick when
+// the current journal began.
 func (t *counters) tickOf(seq, tick uint64) uint64 {
 	if seq < t.opening {
 		return t.durable
@@ -157,7 +159,8 @@ func (t *counters) fail(err error) {
 	t.failed = err
 }
 
-// observeTick sets the tick of the world after a move to another state without a new record.
+// observeTick sets the tick of the world when it changes without a new record. For example, a
+// rewind moves the world to an older tick.
 func (t *counters) observeTick(tick uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()
@@ -218,9 +221,9 @@ func (t *counters) pruned(removed int64, k *RetentionStatus) {
 	t.lost(removed, k)
 }
 
-// lost subtracts removed bytes of snapshots. It also counts the marks and branch tips that pruning
-// removed with the oldest segments. A nil k means that retention did not run. The caller holds the
-// lock.
+// lost subtracts the bytes of removed snapshots. If retention ran, k describes the data that stays.
+// Then lost also counts the marks and branch tips that were removed with the oldest segments. The
+// caller holds the lock.
 func (t *counters) lost(removed int64, k *RetentionStatus) {
 	t.snapshotBytes -= removed
 	if k == nil {
@@ -249,9 +252,9 @@ func (t *counters) marked(seq uint64) {
 	t.marks = append(t.marks, seq)
 }
 
-// observeBranch updates the branch tips when the next record begins a branch. The record with seq
-// parent, which the next record continues, is no longer a tip. The record with seq last becomes a
-// tip.
+// observeBranch updates the branch tips when the next record begins a branch. Until now, record
+// last was the newest one. The next record continues record parent instead. So last becomes a tip,
+// and parent is no longer a tip.
 func (t *counters) observeBranch(parent, last uint64) {
 	t.counting.Lock()
 	defer t.counting.Unlock()

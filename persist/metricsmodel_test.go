@@ -75,7 +75,8 @@ func (f *fare) open() {
 func (f *fare) close() {
 	f.t.Helper()
 	storetest.CloseStore(f.t, f.s)
-	// After a rewind, Close may record NoRewind values at the present tick.
+	// After a rewind, Close may write a record with NoRewind values. That record has the present
+	// tick.
 	if f.s.Metrics().DurableTick == f.w.Tick() {
 		f.last = f.w.Tick()
 	}
@@ -118,7 +119,7 @@ func (f *fare) commit() {
 	f.lag++
 	if abandoned {
 		f.finish(true)
-		// The commit completed the copy, which may be written by now.
+		// The commit completed the copy. Wait until the copy is written.
 	} else if f.copying && !f.s.Copying() {
 		f.settle()
 		f.sync()
@@ -250,7 +251,7 @@ func (f *fare) look(what string) {
 	grows(f.t, &f.before, &m)
 	f.before = m
 	if f.err && f.tried {
-		return // A failed attempt may have left files.
+		return // A failed Resume may have left files that Metrics do not count.
 	}
 	require.Equal(f.t, f.lag, m.LagTicks, what)
 	segments, snapshots := 0, int64(0)

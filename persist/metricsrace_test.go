@@ -136,7 +136,7 @@ func TestMetrics_ConcurrentReaders(t *testing.T) {
 	}
 }
 
-// If the world never goes back, durable and pending ticks always add up to all ticks.
+// If the world never goes back, Tick always equals DurableTick plus LagTicks.
 func TestMetrics_DurablePlusPendingTicks(t *testing.T) {
 	w := storetest.New(0)
 	var s *persist.Store
@@ -176,7 +176,7 @@ func TestMetrics_NoAllocations(t *testing.T) {
 		if err := s.Commit(); err != nil {
 			t.Error(err)
 		}
-		for s.Metrics().QueuedBytes > 0 { // If 0, the writer has returned the buffer.
+		for s.Metrics().QueuedBytes > 0 { // At 0, the buffer can be reused.
 			runtime.Gosched()
 		}
 		seen = s.Metrics().Tick

@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// Where an int has 32 bits, a valid file can hold a value that does not fit. The Makefile also runs
-// this test on 386.
+// If an int has only 32 bits, a valid file can have values that are too large. The Makefile also
+// runs this test on 386.
 func TestLoad_NarrowInt(t *testing.T) {
 	type wideCounter struct{ N int64 }
 	type counter struct{ N int }

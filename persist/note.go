@@ -10,9 +10,10 @@ import (
 // inspect.View.Resolve. A tick may have 256 names. A name of several ticks means the newest one. A
 // name has at most 255 bytes of visible characters; otherwise the error wraps [ErrName].
 //
-// If Commit returns [ErrBacklog] or a checkpoint is restored, the marks and inputs of the tick wait
-// for the next Commit. They are dropped if [ecs.History.Rewind] or Seek moves the world and the
-// next Commit continues another tick.
+// Marks and inputs wait for the next Commit that ends the tick. They still wait after a Commit that
+// returns [ErrBacklog], and after a checkpoint is restored. They are dropped if
+// [ecs.History.Rewind] or Seek moves the world to another tick, and the next Commit continues that
+// tick.
 func (s *Store) Mark(name string) error {
 	if err := format.CheckName("a mark's name", name); err != nil {
 		return err
@@ -24,14 +25,15 @@ func (s *Store) Mark(name string) error {
 	return n.AddMark(name)
 }
 
-// MarkLast names the tick of the last Commit, or after a rewind, the tick to which the world went.
-// The mark becomes durable like a tick that is committed now. MarkLast writes a small record,
-// unless the tick still waits for its record: see [Options.CommitEvery]. Like a Commit, it drops
-// the later ticks from the history and invalidates pointers to values.
+// MarkLast names the tick of the last Commit. After a rewind, it names the tick to which the world
+// went. MarkLast writes a small record, which becomes durable as a tick does. If the tick itself
+// still waits for a record, both share one record: see [Options.CommitEvery]. Like a Commit,
+// MarkLast drops undone ticks from the history and invalidates pointers to values.
 //
-// MarkLast returns [ErrUncommitted] if the world was changed since the last Commit, and
-// [ErrBacklog] when Commit would. Otherwise the errors are those of [Store.Mark]. Functions of
-// [ecs.World.OnRestore] cannot call MarkLast, because the store is not at the new state yet.
+// MarkLast returns [ErrUncommitted] if the world was changed since the last Commit. It returns
+// [ErrBacklog] in the same cases as [Store.Commit]. Otherwise the errors are those of [Store.Mark].
+// Functions of [ecs.World.OnRestore] cannot call MarkLast, because the store is not at the new
+// state yet.
 func (s *Store) MarkLast(name string) error {
 	if err := format.CheckName("a mark's name", name); err != nil {
 		return err

@@ -137,8 +137,8 @@ func TestMarksAndInputs_RefusedCommit(t *testing.T) {
 	})
 }
 
-// If a function given to Do fills the queue with MarkLast, Commit refuses the tick instead of
-// waiting.
+// A function that is given to Do calls MarkLast, whose record fills the queue. Commit then refuses
+// the tick instead of waiting.
 func TestMarkLast_FillsQueueBeforeCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHanging(t, persist.Options{QueueBytes: 1, RefuseWhenFull: true, SnapshotBytes: -1})
@@ -263,7 +263,7 @@ func TestPoints_MarksAndTips(t *testing.T) {
 		"tip:1":      5, "tip:2": 8, "tip:3": 10, "tip:1~4": 1,
 		"@latest~1": 9, "@latest~1~1": 7, "record:5~1": 4, "3~1": 2, "snap:1~0": 0, "@first~0": 0, "@-2s~1": 6,
 		"@+0s": 1, "@+1s": 2, "@+2s": 6, "@+5s": 6, "@+6s": 7, "@+9s": 10,
-		// A path may have several records of a tick.
+		// Records 3 and 6 both have tick 3. The text after the first @ selects the path.
 		"3@tip:1": 3, "3@tip:2": 6, "3@record:4": 3, "2@@latest": 2, "5@mark:x": 8, "4@@latest~1": 7, "2@4@tip:2": 2,
 		"5@tip:2~0": 8, "0@tip:1": 0,
 	} {
@@ -313,7 +313,8 @@ func TestPoints_MarksAndTips(t *testing.T) {
 	}, got)
 }
 
-// A search for a mark reads only the ticks that have marks.
+// A search for a mark reads only ticks that have marks. So a damaged tick without a mark does not
+// matter.
 func TestMark_FoundDespiteDamage(t *testing.T) {
 	dir := markedStore(t)
 	v := storetest.Verified(t, dir)

@@ -33,12 +33,12 @@ type Report struct {
 	// means no unfinished end.
 	Torn error
 
-	// TornTails counts the unfinished ends that earlier calls of Open left behind.
+	// TornTails counts the unfinished ends of older segments, from crashes before earlier openings.
 	TornTails int
 
-	// Skipped says why newer snapshots were not used, and lists damage outside the recovered state.
-	// Nothing was deleted. Open reads all that it needs, but not all older data; package inspect
-	// and ecsdump verify read everything.
+	// Skipped lists problems that did not prevent the recovery: why newer snapshots were not used,
+	// and damage outside the recovered state. Nothing was deleted. Open does not read all older
+	// data, so it may miss damage there. Package inspect and ecsdump verify read everything.
 	Skipped []error
 
 	// Converted lists how stored components were converted to the registered ones. A new snapshot
@@ -144,9 +144,9 @@ func listed(names []string) string {
 //
 // In an empty or missing directory, the present state of w becomes the base, which is durable when
 // Open returns. Otherwise w must have no entities: a new world, or one after Clear. Open fills w
-// with the newest state that can be recovered. That is the newest good snapshot among the ancestors
-// of the journal's head, and the ticks after it. Register all components before Open. [Options.At]
-// selects an older state.
+// with the newest state that can be recovered. For this, it loads the newest readable snapshot on
+// the path to that state, and applies the ticks after the snapshot. Register all components before
+// Open. [Options.At] selects an older state.
 //
 // Stored components whose types have changed are converted: see package
 // [github.com/stet-ecs/stet/ecs], [ecs.Component] and [ecs.Migrate]. The Report lists them. A
@@ -190,8 +190,9 @@ func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Stor
 	return s, err
 }
 
-// openAnyway opens the store in the file system files. In errors, dir names the directory. If the
-// disk is full, openAnyway removes the reserve file and prunes what Retain allows.
+// openAnyway opens the store in the file system files. If the disk is full, it removes the reserve
+// file, opens the store again and prunes what Retain allows. The parameter dir is the name of the
+// directory, for errors.
 func openAnyway(ctx context.Context, files disk.FS, dir string, w *ecs.World, options Options) (*Store, error) {
 	if err := catalog.Ours(files, dir); err != nil {
 		return nil, err
@@ -231,9 +232,9 @@ func openFiles(ctx context.Context, files disk.FS, l *catalog.Lock, w *ecs.World
 	return s, nil
 }
 
-// beginIfCrowded begins a snapshot if many small segments follow the last snapshot. This is so
-// after many openings without a Commit. If the last snapshot is already at the head, it prunes
-// instead.
+// beginIfCrowded begins a snapshot if many small segments follow the last snapshot. Each opening
+// begins a segment, so many openings without a Commit leave many of them. If a snapshot already has
+// the state of the head, beginIfCrowded only prunes.
 func (s *Store) beginIfCrowded() {
 	atHead := func(o storedSnapshot) bool { return o.onHead && o.ID.Seq == s.head }
 	switch {
@@ -274,7 +275,7 @@ func (s *Store) open(ctx context.Context) error {
 			err = s.loadHistory(ctx, c)
 		}
 		if err != nil {
-			_ = s.world.Raw().Detach(s) // No checkpoint is held, so Detach succeeds.
+			_ = s.world.Raw().Detach(s) // Detach fails only if a checkpoint is held; none is.
 			s.journal.Abandon()
 		}
 	}
@@ -284,9 +285,9 @@ func (s *Store) open(ctx context.Context) error {
 	return err
 }
 
-// create makes the present world the base of a new store. The journal begins when the base file is
-// complete. Only then does that file get its final name. So a snapshot without a journal is always
-// damage.
+// create makes the present world the base of a new store. It first writes the base snapshot, then
+// begins the journal, and then gives the snapshot its final name. So a snapshot without a journal
+// is always damage.
 func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	if s.id = log.World; s.id == [16]byte{} {
 		rand.Read(s.id[:]) // rand.Read never fails.
@@ -312,9 +313,10 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 		s.initRetention(sizesOf(s.journal))
 	}
 	if err != nil {
-		_ = s.world.Raw().Detach(s) // No checkpoint is held, so Detach succeeds.
+		_ = s.world.Raw().Detach(s) // Detach fails only if a checkpoint is held; none is.
 		if s.journal != nil {
-			s.journal.Abandon() // Sealing the journal would mark the directory as a store.
+			// Close would seal the journal, and a sealed journal marks the directory as a store.
+			s.journal.Abandon()
 		}
 	}
 	return err
@@ -387,9 +389,9 @@ func (s *Store) reportOf(c *catalog.Catalog) {
 type storedState struct {
 	id     journal.ID
 	schema *format.Schema
-	// Maps a component number to the first record that wrote the component. For a NoRewind
-	// component, it has the last record that wrote the component. 0 means that the loaded snapshot
-	// has the component. Components without rows have no entry.
+	// given maps the number of a component to a record that wrote it: the first one, or the last
+	// one for a NoRewind component. 0 means that the component was in the state that filled the
+	// world. Components without rows have no entry.
 	given map[int]uint64
 }
 
@@ -404,8 +406,8 @@ func stateOf(im *image.Image) storedState {
 	return state
 }
 
-// continueAt prepares the store for a next tick that continues the given state. The world was just
-// filled with that state. Its types are those of the store's schema.
+// continueAt prepares the store, so that the next tick continues the given state. The caller has
+// filled the world with that state, and has set s.schema to the schema of the world.
 func (s *Store) continueAt(c *catalog.Catalog, state storedState, f *catalog.Recovery) {
 	s.head, s.older = state.id.Seq, state.id.Seq != c.Head()
 	s.adoptFiles(c, f)
@@ -429,8 +431,8 @@ func (s *Store) continueAt(c *catalog.Catalog, state storedState, f *catalog.Rec
 	}
 }
 
-// forgetBefore makes record id the only record that the next tick can continue. at is the commit
-// time of that record. forgetBefore also resets the encoder and the notes.
+// forgetBefore removes all record IDs and adds id. So the next tick can only continue that record.
+// at is the commit time of the record. forgetBefore also resets the encoder and the notes.
 func (s *Store) forgetBefore(id journal.ID, at time.Time) {
 	clear(s.ids)
 	s.ids[id.Seq], s.committedAt = id, at
@@ -438,9 +440,9 @@ func (s *Store) forgetBefore(id journal.ID, at time.Time) {
 	s.encoder = newTickRecorder(s.schema, &s.notes, &s.dirty)
 }
 
-// adoptFiles adopts the files in c. The next snapshot shares equal pages with the recovered one.
-// Replay does not record which pages the ticks touch, so the next snapshot compares the checksums
-// of all pages.
+// adoptFiles makes the files in c those of the store. The next snapshot can share pages with the
+// recovered one. Replayed ticks do not mark the pages that they change. So the next snapshot
+// compares the checksums of all pages, and shares the equal ones.
 func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Recovery) {
 	s.id = f.Snapshot.World
 	s.list = storedSnapshots(c, s.head)
@@ -462,7 +464,8 @@ func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Recovery) {
 		}
 	}
 	if len(s.base.files) != len(inTable) {
-		// A file of the page table has no readable manifest, so no page is shared.
+		// A file with pages of the recovered snapshot is unreadable. So the next snapshot shares no
+		// page.
 		s.base = pageBase{}
 	}
 	for _, e := range c.Log.Entries {

@@ -115,9 +115,9 @@ func callsOfOpenings(t *testing.T, openings, ticks int, retain persist.Retention
 	return calls, wrote
 }
 
-// An opening and its close make at most 1.5 times the disk calls of the second opening, however
-// often the store was opened. An opening that writes a snapshot or removes segments makes more
-// calls. Its calls count only in the average.
+// However often a store was opened, an opening and its close make few disk calls: at most 1.5 times
+// those of the second opening. Openings that write a snapshot or remove segments make more. These
+// count only in the average.
 func TestOpen_RepeatedlyKeepsDiskCallCount(t *testing.T) {
 	for name, c := range map[string]struct {
 		ticks  int
@@ -143,9 +143,9 @@ func TestOpen_RepeatedlyKeepsDiskCallCount(t *testing.T) {
 	}
 }
 
-// With KeepAll and a tick in each opening, an opening still reads only a short journal, because
-// snapshots are taken often enough. The calls grow only with the number of snapshots, whose
-// manifests an opening reads.
+// With KeepAll, all segments stay, and each opening adds one. But an opening reads only the
+// segments after the last snapshot, and snapshots are taken often enough. An opening also reads the
+// manifest of each snapshot, so the calls grow slowly.
 func TestOpen_RepeatedlyWithKeepAll(t *testing.T) {
 	t.Parallel()
 	const openings = 301
@@ -172,7 +172,7 @@ func openOnce(b *testing.B, files disk.FS, ticks int) time.Duration {
 			b.Fatal(err)
 		}
 	}
-	if s.Snapshotting() { // Not timed: earlier openings made this snapshot due.
+	if s.Snapshotting() { // Earlier openings made this snapshot due, so do not time it.
 		s.Settle()
 	}
 	return took + timed(func() {

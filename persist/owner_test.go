@@ -67,7 +67,8 @@ func TestStore_LostToOtherProcess(t *testing.T) {
 			durable := w.Tick()
 			commits(t, a, w, 3) // These ticks are not durable yet.
 			for a.Metrics().QueuedBytes > 0 {
-				runtime.Gosched() // The opening below fails while the owner writes.
+				// Wait, because the opening below fails while the owner writes.
+				runtime.Gosched()
 			}
 
 			require.NoError(t, os.Remove(filepath.Join(dir, "LOCK")))

@@ -68,8 +68,8 @@ func TestSnapshot_LargeRows(t *testing.T) {
 	storetest.SnapshotOf(t, s)
 	require.Positive(t, storetest.SnapshotOf(t, s).Shared)
 
-	// 1,024 of these rows no longer fit into a page. Rows of the second group of 4096 do not
-	// change.
+	// These rows grow, so a page has no room for 1,024 of them. The rows after the first 4096 do
+	// not change.
 	for _, e := range w.entities[:1200] {
 		w.blobs.Mut(e).Data = make([]byte, 300)
 	}

@@ -16,9 +16,8 @@ import (
 	"github.com/stet-ecs/stet/persist/repair"
 )
 
-// requirePieces requires that one image has only contents of another image. It counts what the
-// first image lacks: rows by component or resource, and live entities. got: the first image, want:
-// the other image.
+// requirePieces requires that all contents of the image got are also in the image want. It counts
+// what is missing in got: rows by component or resource, and live entities.
 func requirePieces(t testing.TB, want, got *image.Image) (rows map[string]int, entities int) {
 	t.Helper()
 	rows = map[string]int{}

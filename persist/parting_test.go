@@ -123,7 +123,7 @@ func TestFindDivergence_OfTwoStores(t *testing.T) {
 	require.Equal(t, uint64(7), d.Equal.Tick)
 }
 
-// A record that only adds a mark repeats the tick of its parent.
+// MarkLast writes another record of the same tick. FindDivergence compares such a tick only once.
 func TestFindDivergence_RepeatedTick(t *testing.T) {
 	t.Parallel()
 	record := func(marked bool) *inspect.View {

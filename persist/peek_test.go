@@ -33,8 +33,8 @@ func TestPeek_SameAsWholeState(t *testing.T) {
 	}
 }
 
-// If a block of a save is damaged, Peek is correct or returns an error. Peek does not read most
-// blocks.
+// Peek reads only a few blocks of a save. If any block is damaged, Peek returns the correct values
+// or an error.
 func TestPeek_OtherBlocksDamaged(t *testing.T) {
 	t.Parallel()
 	const block = 64 << 10
@@ -90,7 +90,7 @@ func TestPeek_SnapshotDamaged(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrNotFound)
 }
 
-// Peek and Trace return the resources of the world for the entity None, and also for Vacant. The
+// None and Vacant are not entities. For both, Peek and Trace return the resources of the world. The
 // entity in their results is None.
 func TestPeek_NoneReadsResources(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ func chain(texts ...string) (list []storedSnapshot) {
 }
 
 func TestRetentionPlan_RemovedFiles(t *testing.T) {
-	const young = 1000 // The history is newer than all snapshots.
+	const young = 1000 // A record after all snapshots. The history begins there.
 	for _, c := range []struct {
 		about   string
 		r       Retention
@@ -121,10 +121,11 @@ func TestRetentionPlan_RequestAndBound(t *testing.T) {
 	}
 }
 
-// The world went back to record 15, and a snapshot was taken before a tick continued record 15.
+// The world went back to record 15. A snapshot of it was taken, but no tick continues record 15
+// yet. So the newest state is still that of record 30, and its snapshot stays.
 func TestRetentionPlan_NewestStateStays(t *testing.T) {
 	p := past{list: chain("", "", "", "", ""), newest: 15, oldest: 1000}
-	// The fourth snapshot is on the abandoned path.
+	// The fourth snapshot is on the path that the next tick abandons.
 	for i, seq := range []uint64{0, 5, 10, 30, 15} {
 		p.list[i].ID.Seq = seq
 	}

@@ -89,8 +89,8 @@ func (r recording) requireAt(t testing.TB, p played, tick uint64) {
 	require.Equal(t, r.digests[p.Recorded().Seq], storetest.Persistent(p.world), "tick %d", tick)
 }
 
-// Stored ticks and repeated simulation both lead through the recorded states. This holds with and
-// without the application's types, and from any start.
+// A player reaches each recorded state, whether it applies stored ticks or simulates the ticks
+// again. This holds with and without the application's types, and from any start.
 func TestPlayer_ReplaysRecordedTicks(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -215,8 +215,8 @@ func TestPlayer_PlaysOtherBranch(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// If the recording lacks a resource before a certain tick, the resource keeps the program's value
-// until then. Going back restores that value.
+// A resource was registered in the middle of a recording. Before that tick, the resource has the
+// value that the playing program gave it. Going back restores that value.
 func TestPlayer_UnrecordedResource(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
@@ -316,7 +316,8 @@ func TestPlayer_OtherTypes(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrSchema)
 	w = ecs.NewWorld(ecs.Options{})
 	ecs.MustRegister(w, ecs.Component[string]{Name: "health"})
-	// The recording begins without the resource, so the recorded types fit at first.
+	// The recording begins without the resource. So OpenPlayer succeeds, and Step finds that the
+	// types do not fit.
 	p = openPlayer(t, dir, w, inspect.PlayerOptions{})
 	require.ErrorIs(t, p.Step(storetest.Background), persist.ErrSchema)
 	require.ErrorIs(t, p.Seek(storetest.Background, 3), persist.ErrSchema)
@@ -340,7 +341,8 @@ func TestPlayer_DamagedRecord(t *testing.T) {
 	require.ErrorIs(t, p.Seek(storetest.Background, 4), persist.ErrCorrupt)
 	require.NoError(t, p.Restart(storetest.Background))
 
-	// A player that is opened now finds no tick that needs the damaged record.
+	// A player that is opened now begins at the snapshot of tick 7. Earlier ticks need the damaged
+	// record.
 	again := openPlayer(t, dir, storetest.New(0).World, inspect.PlayerOptions{})
 	require.Equal(t, [2]uint64{7, 10}, [2]uint64{again.First(), again.End()})
 }

@@ -45,7 +45,8 @@ func TestPowerCuts(t *testing.T) {
 	}
 	seed := *powerCutSeed
 	t.Run("disk", func(t *testing.T) {
-		runtime.LockOSThread() // Child processes end with the thread that started them.
+		// The kernel ends child processes with the thread that started them. So keep this thread.
+		runtime.LockOSThread()
 		(&powerCut{t: t, rng: rand.New(rand.NewPCG(seed, 1))}).disks()
 	})
 	t.Run("shutdown", func(t *testing.T) {
@@ -71,7 +72,8 @@ func needs(t *testing.T) {
 
 // runInside runs this test in a process with its own mounts.
 func runInside(t *testing.T) {
-	runtime.LockOSThread() // The child process ends with the thread that started it.
+	// The kernel ends the child process with the thread that started it. So keep this thread.
+	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	seed := cmp.Or(*powerCutSeed, rand.Uint64())
 	t.Logf("-powercutseed %d", seed)
@@ -154,7 +156,8 @@ func (p *powerCut) end(c *child, seen int) {
 	require.NoError(p.t, unix.Unmount(p.dir, 0))
 }
 
-// last checks the disk after the last cut, because no further process does.
+// last checks the disk after the last cut. After any other cut, the start of the next process
+// checks it.
 func (p *powerCut) last(i int) {
 	if (i+1)%cutsPerStore == 0 || i+1 == *powerCuts {
 		p.mount(p.image)

@@ -46,7 +46,7 @@ func (h *heard) end() {
 	require.Equal(h.t, h.last.Total, h.last.Done, h.last.Phase)
 }
 
-// only returns the reported phases that names contains.
+// only returns those reported phases that are in names.
 func (h *heard) only(names ...string) (phases []string) {
 	for _, p := range h.phases {
 		for _, name := range names {

@@ -292,7 +292,8 @@ func TestPythonReader_TornEnd(t *testing.T) {
 		}
 	}
 
-	// If ticks were never acknowledged as durable, the journal ends at the first bad byte.
+	// Here no tick was acknowledged as durable. So damage is no error: the journal ends at the
+	// first bad byte.
 	dir = filepath.Join(t.TempDir(), "store")
 	w = storetest.New(0)
 	s = storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever})
@@ -304,7 +305,8 @@ func TestPythonReader_TornEnd(t *testing.T) {
 	running := storetest.ReadTree(t, dir)[ledger]
 	storetest.CloseStore(t, s)
 	tree := storetest.ReadTree(t, dir)
-	tree[ledger] = running // This ledger marks no segment as complete.
+	// This ledger is from the open store, so it marks no segment as complete.
+	tree[ledger] = running
 	segment := tree["journal/00000001.seg"]
 	segment = segment[:len(segment)-96] // Remove the seals.
 	for at := len(segment) - 5; at > int(binary.LittleEndian.Uint64([]byte(segment[56:]))); at -= 177 {
@@ -323,8 +325,8 @@ func TestPythonReader_TornEnd(t *testing.T) {
 	}
 }
 
-// A snapshot can have NoRewind values of an entity that is dead at the head. Here the world went
-// back to a tick with that entity, and a snapshot was taken.
+// A snapshot can have NoRewind values of an entity that is dead at the head. For such a snapshot,
+// the test goes back to a tick with that entity.
 func TestPythonReader_DeadEntities(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -364,7 +366,8 @@ func TestPythonReader_DamagedStore(t *testing.T) {
 			}
 			at := rng.IntN(len(data))
 			if name == "journal/00000002.seg" {
-				// Damage in the last sector looks like a torn write.
+				// Damage in the last sector would look like a torn write, and would not be
+				// reported.
 				at = rng.IntN(len(data) - sectorOf)
 			}
 			tree[name] = storetest.Flip(data, at, rng.IntN(8))
@@ -490,7 +493,7 @@ type plainRow struct {
 }
 
 // A variedWorld has varied and plainRow in addition to the components of other tests. The storage
-// of varied rows is Indexed, so its gaps hold the zero value of every kind.
+// of varied rows is Indexed: it has gaps, which hold zero values of every kind.
 type variedWorld struct {
 	*storetest.World
 	varied *ecs.Storage[varied]

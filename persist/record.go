@@ -15,8 +15,8 @@ import (
 // has no record, and Record returns the parent's record. [ecs.World.Commit] calls Record and cannot
 // return an error, so [Store.Err] reports the failure.
 //
-// In the journal, the preamble precedes the payload. But Record encodes the payload first, because
-// encoding finds the new components that the preamble numbers.
+// If a tick has new components, a preamble that describes them precedes the tick in the journal.
+// Record encodes the tick before the preamble, because only encoding finds the new components.
 func (s *Store) Record(c *raw.Change) uint64 {
 	if c.Late {
 		return s.recordLate(c)
@@ -41,8 +41,8 @@ func (s *Store) Defer(tick, recorded uint64) bool {
 	if tick-recorded >= uint64(s.options.CommitEvery) || s.failed != nil || s.journal == nil || !s.notes.None() || len(s.asked) > 0 {
 		return false
 	}
-	// Reserve room in the queue for the record of the tick, so that a call that needs the record
-	// does not wait for the disk.
+	// Reserve room in the queue for the later record of this tick. Then the call that writes the
+	// record does not wait for the disk.
 	if !s.journal.Reserve() {
 		return false
 	}
@@ -61,8 +61,9 @@ func (s *Store) recordDeferred() error {
 	return s.Err()
 }
 
-// recordNoRewind journals the NoRewind values that the record of the present state does not have.
-// It does nothing if other changes wait for a Commit, or if the queue is full. In these cases
+// recordNoRewind journals the NoRewind values if the record of the present state has other ones.
+// For example, a rewind changes the state but not the NoRewind values in the world. recordNoRewind
+// does nothing if other changes wait for a Commit, or if the queue is full. In these cases
 // uncommitted() returns an error.
 func (s *Store) recordNoRewind() {
 	w := s.world
@@ -75,8 +76,8 @@ func (s *Store) recordNoRewind() {
 	}
 }
 
-// recordLate records ticks that have already ended, with the marks of [Store.MarkLast]. It keeps
-// the marks, inputs and slots of the present tick.
+// recordLate writes a record for ticks that have already ended, with the marks of [Store.MarkLast].
+// Marks, inputs and slots of the tick under way continue to wait for its Commit.
 func (s *Store) recordLate(c *raw.Change) uint64 {
 	next, was := s.notes, format.StateID{Seq: c.Parent, Tick: c.Tick}
 	s.notes, s.late = s.late, format.Notes{}
@@ -115,7 +116,8 @@ func (s *Store) record(c *raw.Change) (uint64, error) {
 	s.copyStep()
 	// Only this goroutine appends, so the tick's record gets this seq.
 	seq := s.journal.Next()
-	// If the world went back to before the last snapshot began, any page may have changed.
+	// s.dirty lists the pages that changed since the last snapshot began. If the world went back to
+	// before that, any page may differ from the snapshot.
 	s.dirty.All = s.dirty.All || c.Parent < s.since
 	if c.Parent+1 < seq {
 		s.branched(c.Parent, seq-1)
@@ -130,9 +132,9 @@ func (s *Store) record(c *raw.Change) (uint64, error) {
 		return 0, err
 	}
 	size := int64(len(payload)) // Append takes over the buffer, so the size is read before.
-	// Call await first: after Append, the journal's goroutine may report the tick as durable at
-	// once.
-	if !c.Late { // A deferred tick is already queued.
+	// Call await before Append. After Append, the journal's goroutine may report the tick as
+	// durable at once.
+	if !c.Late { // A late tick was queued when it ended.
 		s.await(seq, c.Tick)
 	}
 	flags := s.notes.Flags()
@@ -177,8 +179,8 @@ func (s *Store) announce() error {
 	return nil
 }
 
-// remember adds id to the IDs that a later tick may name as its parent. At every multiple of 1024
-// entries it removes the IDs before the world's history.
+// remember adds id to the IDs that a later tick may name as its parent. Whenever the number of IDs
+// is a multiple of 1024, it removes those that are older than the world's history.
 func (s *Store) remember(id journal.ID) {
 	s.ids[id.Seq] = id
 	if len(s.ids)%1024 == 0 {
@@ -191,9 +193,9 @@ func (s *Store) remember(id journal.ID) {
 	}
 }
 
-// A tickRecorder encodes the payload of a tick from its changes. For each storage it marks the
-// touched pages as dirty. It adds the unchanged rows if the tick must write the whole storage, and
-// encodes the rows.
+// A tickRecorder encodes the payload of a tick from its changes. It also marks the pages that the
+// tick touches as dirty. If the tick must write a storage in full, it encodes the unchanged rows
+// too.
 type tickRecorder struct {
 	*format.TickEncoder
 	schema *format.Schema
@@ -228,9 +230,10 @@ func (t *tickRecorder) encode(buf []byte, c *raw.Change, seq uint64, parent jour
 	return t.End(t.notes)
 }
 
-// findEdits finds the edited rows of c, which becomes record seq. An edited row is a large row. In
-// the parent state, its value is known, and it has the same entity. So a reader that follows one
-// entity needs no values of other entities.
+// findEdits finds the edited rows of c, which becomes record seq. An edited row is a large row of
+// which only the changed bytes are journaled. Its value in the parent state must be known. The row
+// must belong to the same entity there, so that a reader of one entity needs no values of other
+// entities.
 func (t *tickRecorder) findEdits(c *raw.Change, seq uint64) {
 	t.edits.n = 0
 	t.varying.begin(seq, c.Parent)

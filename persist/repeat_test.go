@@ -59,7 +59,8 @@ func (w *orderedWorld) add(i int) {
 	w.c.Set(e, third{})
 }
 
-// step does a random action, after which the orders of the storages may differ or match.
+// step does a random action. Some actions give storages the same row order, and others give them
+// different orders.
 func (w *orderedWorld) step(rng *rand.Rand) {
 	e := w.Entities()[rng.IntN(w.Len())]
 	switch rng.IntN(9) {
@@ -89,9 +90,9 @@ func (w *orderedWorld) step(rng *rand.Rand) {
 	}
 }
 
-// requireNoTwice fails if a snapshot file holds a page of entities, or of a sparse array, twice. It
-// counts three kinds of pages: repeats of another page of the file, pages that the file holds, and
-// pages that other files hold.
+// requireNoTwice fails if a snapshot file holds the same page of entities twice. It counts three
+// kinds of pages: those that repeat another page of the file, those that the file holds, and those
+// that other files hold.
 func requireNoTwice(t *testing.T, r *snap.Reader) (repeats, held, shared int) {
 	t.Helper()
 	dense := map[string]pagefile.Key{}
@@ -165,7 +166,8 @@ func TestRepeatedPages_ChangingOrders(t *testing.T) {
 			made, err := s.Snapshot(storetest.Background)
 			require.NoError(t, err)
 			digests[made.Name], counts[made.Name] = w.Digest(), [2]int{made.Written, made.Shared}
-			if rng.IntN(4) == 0 { // After this, the next snapshot compares pages.
+			// After a reopening, the next snapshot compares the checksums of all pages.
+			if rng.IntN(4) == 0 {
 				require.NoError(t, s.Close(storetest.Background))
 				before := w.Digest()
 				w = newOrdered(0)
@@ -233,8 +235,8 @@ func orderedSave(t testing.TB) (map[pagefile.Key][]byte, *format.Manifest) {
 	return pages, m
 }
 
-// repeat returns the value of a page that repeats a page of a column. crc is the checksum of the
-// repeated page.
+// repeat returns the value of a page that has no content, but refers to a page in another column or
+// file. crc is the checksum of the other page.
 func repeat(file, column, crc uint32) []byte {
 	e := format.NewEncoder()
 	format.AppendReference(e, format.PageRef{File: file, Column: column, CRC: crc})
@@ -291,7 +293,7 @@ func TestRepeatedPages_HostileSave(t *testing.T) {
 		"in a file that the manifest does not list": {func(p pages, _ *format.Manifest) {
 			p[dense(2, 0)] = repeat(3, dense(1, 0).Column, sumOf(t, p[dense(1, 0)]))
 		}, "does not list"},
-		// The sparse array does not match the order of the registry.
+		// The page refers to the registry, whose entities have another order than the sparse array.
 		"of another order": {func(p pages, _ *format.Manifest) {
 			p[dense(2, 0)] = repeat(0, registry.Column, sumOf(t, p[registry]))
 		}, "of another entity"},
@@ -359,9 +361,9 @@ func TestRecover_SnapshotWithRepeatedPages(t *testing.T) {
 		column uint32
 		whole  bool
 	}{
-		// The sparse array can be derived from the dense array.
+		// Recovery can derive a lost sparse array from the dense array.
 		"a sparse array that others repeat": {format.Column(0, format.SparseArray), true},
-		// The dense array can be derived from the sparse array.
+		// Recovery can derive a lost dense array from the sparse array.
 		"a dense array that others repeat": {format.Column(0, format.DenseArray), true},
 		"data":                             {format.Column(0, format.DataArray), false},
 	} {

@@ -68,7 +68,8 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	if err != nil {
 		return err
 	}
-	s.fail(cause) // The journal with the error is replaced, so the counters hold the error.
+	// openJournal replaces the journal, and with it the error. So keep the error in the counters.
+	s.fail(cause)
 	if err := s.openJournal(c.Log); err != nil {
 		return err
 	}
@@ -80,8 +81,9 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	return nil
 }
 
-// originIn returns the newest durable state, or the state at the given point. An unreachable state
-// is accepted only if the store failed because files were removed.
+// originIn returns the state that the store continues: the newest durable state, or the state at
+// the given point. If the files do not lead to that state, originIn returns an error. But if the
+// store failed because files were removed, it returns an origin that is marked as lost.
 func (s *Store) originIn(ctx context.Context, c *catalog.Catalog, at string, cause error) (*origin, error) {
 	durable, found, err := c.RecoverHead(ctx, at)
 	switch {
@@ -140,17 +142,17 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, from *origin, 
 	return nil
 }
 
-// journalAll journals the whole present state as one tick that continues the record with ID parent.
-// The function before returns the number of rows of a storage in the parent's state. The caller has
-// already attached the world with the seq of the new record.
+// journalAll journals the whole present state as one tick. The tick continues the record parent.
+// The function before returns how many rows a storage has in the state after that record. The
+// caller has already attached the world with the seq of the new record.
 func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now time.Time) error {
 	seq, tick := s.seq(), s.world.Tick()
 	payload := s.encodeAll(parent, before, now)
 	if err := s.announce(); err != nil {
 		return err
 	}
-	// Call await first: after Append, the journal's goroutine may report the tick as durable at
-	// once.
+	// Call await before Append. After Append, the journal's goroutine may report the tick as
+	// durable at once.
 	s.await(seq, tick)
 	id, err := s.journal.Append(parent.Seq, tick, 0, payload)
 	if err != nil {
@@ -193,8 +195,8 @@ func (s *Store) encodeAll(parent journal.ID, before func(raw.Storage) int, now t
 		}
 	}
 	t.Storages(len(storages))
-	// The operations record the lifetime of entities: all entities end, and the currently alive
-	// ones begin again.
+	// The operations say when entities are created and destroyed. Here, OpClear destroys all
+	// entities, and the living ones are created again.
 	t.Ops.Add(raw.OpClear, format.NoComponent, 0)
 	for _, e := range entities[:alive] {
 		t.Ops.Add(raw.OpCreate, format.NoComponent, e)

@@ -47,16 +47,17 @@ type Retention struct {
 	Every time.Duration
 
 	// Bytes bounds the journal and the snapshots together, whatever the other fields request. A
-	// quarter of Bytes is left free for data until the next snapshot. Data is removed in this
-	// order, the oldest of each kind first: data that was not requested, snapshots of periods,
-	// requested data.
+	// quarter of Bytes stays free for the data until the next snapshot. Data is removed in this
+	// order: data that was not requested, snapshots of periods, requested data. Of each kind, the
+	// oldest data is removed first.
 	//
-	// The size of segments and the time between snapshots follow from Bytes. A segment has at most
-	// a 16th of Bytes. A bound of 16 full snapshots can always be kept.
+	// Bytes also determines the size of segments and the time between snapshots. A segment has at
+	// most a 16th of Bytes. A store can always stay within Bytes if Bytes is the size of 16 full
+	// snapshots or more.
 	//
 	// By default, there is no bound if Last, Ticks or Age is set. Otherwise the default is the
-	// larger of 1 GiB and 16 times the largest snapshot. A store that is larger when it is opened
-	// is not pruned, see [Report.Kept].
+	// larger of 1 GiB and 16 times the largest snapshot. A store that is above the default when it
+	// is opened is not pruned: see [Report.Kept].
 	//
 	// Each opening begins a segment of the journal and reads the segments after the last snapshot.
 	// A store without Last, Ticks and Age keeps at most about 40 small segments, or one per MiB
@@ -71,15 +72,16 @@ const (
 	// defaultBound is the bound of a store without a configured bound.
 	defaultBound = 1 << 30
 
-	// shares is the number of equal shares of a bound. One share is enough for a full snapshot, the
-	// journal between two snapshots, one segment, or the ticks journaled during a copy.
+	// shares is the number of equal shares of a bound. Each of the following may use one share: a
+	// full snapshot, the journal between two snapshots, one segment, the ticks journaled during a
+	// copy.
 	shares = 16
 
 	// minShare is the smallest number of bytes that share returns, even for a tiny bound.
 	minShare = 4 << 10
 
-	// minChain is the smallest number of snapshots between two full ones. If the bound requires a
-	// full snapshot, minChain does not apply.
+	// minChain is how many snapshots must follow a full one before Last, Ticks or Age can cause the
+	// next full one. The bound can cause a full snapshot earlier.
 	minChain = 3
 
 	defaultSegment = 64 << 20 // Size of a segment in bytes, the default of package journal.
@@ -141,8 +143,8 @@ type storedSnapshot struct {
 	lineage
 }
 
-// withNewest appends the newest snapshot to the list. Older snapshots lose the name of the newest
-// one, if it has a name.
+// withNewest appends the newest snapshot to the list. If it has a name, an older snapshot with the
+// same name loses that name.
 func withNewest(list []storedSnapshot, newest storedSnapshot) []storedSnapshot {
 	list = append(list, newest)
 	catalog.LoseNames(list, func(o *storedSnapshot) *catalog.SnapshotInfo { return &o.SnapshotInfo })
@@ -152,13 +154,14 @@ func withNewest(list []storedSnapshot, newest storedSnapshot) []storedSnapshot {
 // A lineage says where a snapshot is relative to the newest state.
 type lineage struct {
 	onHead bool // The snapshot is an ancestor of the newest state.
-	// The first record after the snapshot on the path to the newest state. 0 means the record right
-	// after the snapshot's record; it may not exist yet.
+	// next is the record that continues the snapshot on the path to the newest state. For example,
+	// it is 12 for a snapshot of record 8 if records 9 to 11 were abandoned. 0 means the record
+	// right after the snapshot's record, which may not exist yet.
 	next uint64
 }
 
-// branch updates the lineage of the snapshot at record seq. The next record, last+1, continues the
-// record with number parent.
+// branch updates the lineage of the snapshot at record seq. The next record is last+1. It continues
+// record parent, which may be older than last.
 func (l *lineage) branch(seq, parent, last uint64) {
 	switch {
 	case seq > parent:
@@ -168,8 +171,8 @@ func (l *lineage) branch(seq, parent, last uint64) {
 	}
 }
 
-// from returns the first record that continues s. The journal must have it and all later records,
-// so that their ticks can be replayed after s.
+// from returns the first record that continues s. To replay ticks after s, the journal must have
+// this record and all later ones.
 func (s *storedSnapshot) from() uint64 { return max(s.next, s.ID.Seq+1) }
 
 // names reports whether file number n contains the snapshot or some of its pages.
@@ -208,7 +211,7 @@ func sizesOf(j *journal.Journal) (sizes []segmentSize) {
 	return sizes
 }
 
-// since returns the segments that stay if everything older than record seq is removed.
+// since returns the segments from the one with record seq on.
 func (p *past) since(seq uint64) []segmentSize {
 	for i := len(p.journal) - 1; i > 0; i-- {
 		if first := p.journal[i].first; first > 0 && first <= seq {
@@ -237,8 +240,8 @@ func (p *past) bases() (bases []*storedSnapshot) {
 	return bases
 }
 
-// ahead reports whether s is newer than the state that the world went back to. No tick continues
-// that older state yet, so a recovery after a crash still needs s.
+// ahead reports whether s is newer than the state that the next tick continues. This happens if the
+// world went back. Until a tick continues the older state, a recovery after a crash still needs s.
 func (p *past) ahead(s *storedSnapshot) bool {
 	return s.onHead && s.ID.Seq > p.newest
 }
@@ -256,8 +259,8 @@ func second(bases []*storedSnapshot) int {
 	return slices.IndexFunc(bases, func(s *storedSnapshot) bool { return s.apart(bases[0]) })
 }
 
-// asked returns the index of the oldest base that r requests. If r requests data from before the
-// oldest base, asked returns len(bases).
+// asked returns the index of the oldest base that r requests. If r requests more data than all
+// bases have, asked returns len(bases).
 func (r Retention) asked(bases []*storedSnapshot) (oldest int) {
 	if !r.asks() {
 		return len(bases) - 1
@@ -290,12 +293,13 @@ type pruning struct {
 	keeping RetentionStatus
 }
 
-// A choice lists the ways to prune a store, as numbered steps. Each step keeps less data than the
-// step before, and the last step keeps only required data. If something is requested, step 0 keeps
-// the requested data.
+// A choice lists the ways to prune a store, as numbered steps. Step 0 keeps the requested data, or
+// all data if nothing is requested. Each further step keeps less, and the last step keeps only
+// required data.
 //
-// If the field all is set, the steps remove bases first, and then snapshots of periods. Otherwise
-// they remove snapshots of periods first. Of each kind, the oldest are removed first.
+// If nothing is requested, the steps first remove bases, and then snapshots of periods. Otherwise
+// they first remove snapshots of periods, and then bases. Of each kind, the oldest are removed
+// first.
 type choice struct {
 	past
 	bases   []*storedSnapshot // Ancestors of the newest state, newest first.
@@ -398,9 +402,9 @@ func (r Retention) plan(p past, bound int64) pruning {
 	return pruned
 }
 
-// whole returns the pruning that keeps all data. The parameter asked means that Retention.KeepAll
-// is set. A negative value of the parameter apart means that each base shares a file with the
-// newest base.
+// whole returns the pruning that keeps all data. asked and apart decide only the Reason. asked is
+// true if Retention.KeepAll is set. apart is negative if each base shares a file with the newest
+// base.
 func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 	c.all, c.oldest = true, len(c.bases)-1
 	k := c.keeping(0, bound)
@@ -409,7 +413,7 @@ func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 		k.Reason = "all data, because Retain.KeepAll is set"
 	case apart < 0:
 		k.Reason = "all data, because no two snapshots without a shared file exist yet"
-	// Earlier prunings removed older ticks because there were too many segments.
+	// Ticks were pruned, but the store is far below its bound. So there were too many segments.
 	case k.Record > 0 && k.Bytes < bound/2:
 		k.Reason = asMany
 	case k.Record > 0 && bound > 0:
@@ -420,8 +424,9 @@ func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 	return pruning{keeping: k}
 }
 
-// withoutEmpty takes a pruning that keeps all data. If the journal has many small segments, the
-// returned pruning removes the segments before the oldest snapshot.
+// withoutEmpty takes a pruning that keeps all data. If the journal has many small segments, it adds
+// the segments before the oldest snapshot to the pruning. Openings without a Commit leave such
+// segments.
 func (c *choice) withoutEmpty(p pruning) pruning {
 	if _, from := c.at(0); tooMany(c.journal, c.small, segmentsBehind) && len(c.since(from)) < len(c.journal) {
 		p.journal = from
@@ -482,8 +487,8 @@ func (r Retention) ofPeriods(bases []*storedSnapshot) (first []*storedSnapshot) 
 	return first
 }
 
-// promise returns the journal's note with the snapshots that stay after the pruning. The parameter
-// list has all snapshots before the pruning.
+// promise returns the note for the journal that lists the snapshots that stay. A later Open reports
+// a listed snapshot that is missing. The parameter list has all snapshots before the pruning.
 func (p *pruning) promise(list []storedSnapshot) []byte {
 	var stay []catalog.SnapshotInfo
 	for _, s := range list {
@@ -571,8 +576,8 @@ func bytesAmong(list []storedSnapshot, files []string) (bytes int64) {
 	return bytes
 }
 
-// branched updates the lineages of all snapshots. The next record, last+1, continues the record
-// with number parent.
+// branched updates the lineages of all snapshots. The next record is last+1. It continues record
+// parent, which may be older than last.
 func (s *Store) branched(parent, last uint64) {
 	s.observeBranch(parent, last)
 	for i := range s.list {
@@ -613,7 +618,7 @@ func (s *Store) removeTemps() error {
 	}
 	return disk.RemoveTemps(s.files, catalog.SnapshotDir, func(temp string) bool {
 		name, ok := disk.TempOf(temp)
-		if !ok { // An earlier version used this suffix.
+		if !ok { // Earlier versions gave unfinished files this suffix.
 			name, ok = strings.CutSuffix(temp, catalog.TempType)
 		}
 		return ok && strings.HasSuffix(name, catalog.SnapshotType)

@@ -143,7 +143,7 @@ func TestOpen_RemovesUnfinishedSnapshot(t *testing.T) {
 	require.Subset(t, slices.Sorted(maps.Keys(storetest.ReadTree(t, dir))), before)
 }
 
-// A page that never changes must not keep all files forever.
+// One page of the world never changes. Retention can still remove the older files.
 func TestRetention_UnchangedPageKeepsFewFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
@@ -181,7 +181,8 @@ func TestRetention_RewoundSnapshots(t *testing.T) {
 	storetest.Verified(t, dir)
 }
 
-// If the journal's note cannot list a snapshot, the snapshot fails, and its file is removed.
+// The journal has a note that lists the snapshots. If the note cannot be written for a new
+// snapshot, the snapshot fails and its file is removed.
 func TestSnapshot_JournalNoteFails(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
@@ -215,7 +216,7 @@ func TestSnapshot_JournalNoteFails(t *testing.T) {
 	require.NoError(t, v.Close())
 }
 
-// An arrivingFS writes the bytes of a ledger, but reports that the write failed.
+// An arrivingFS reports an error for a write to a ledger, although the bytes were written.
 type arrivingFS struct {
 	disk.FS
 	fail *bool

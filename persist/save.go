@@ -59,10 +59,9 @@ func onlyOptions(said []FileOptions) (o FileOptions) {
 // synced.
 //
 // Concurrent saves to one file do not disturb each other, even from different processes: the last
-// complete save stays. Save follows a symbolic link and replaces the target, in the target's
-// directory. If the target does not exist, Save creates it. In [FileOptions.Files], a link is
-// [ErrIrregular]. The new file has the permissions of the file it replaces, or 0600. Its owner is
-// the user of the process.
+// complete save stays. If file is a symbolic link, Save replaces the target of the link, or creates
+// the target. In [FileOptions.Files], Save follows no links and returns [ErrIrregular]. The new
+// file has the permissions of the file it replaces, or 0600. Its owner is the user of the process.
 //
 // If file is a directory, a pipe or a device, Save writes nothing and returns an error wrapping
 // [ErrIrregular]. [SaveTo] writes to pipes and devices.
@@ -123,8 +122,9 @@ type saveQueue struct {
 	last map[string]chan struct{}
 }
 
-// queueOf returns the key of a file in a saveQueue. Files with the same name in two file systems
-// have the same key.
+// queueOf returns the key of a file in a saveQueue. Two files with the same name in different
+// [FileOptions.Files] have the same key. Their saves then wait for each other, which is correct but
+// slower.
 func queueOf(files disk.FS, file string) string {
 	if files != nil {
 		return "in " + path.Clean(file)
@@ -161,8 +161,8 @@ func (q *saveQueue) remove(f string, written chan struct{}) {
 }
 
 // inDirectoryOf opens the directory of a file, and calls f with the directory and the file's name
-// there. It follows symbolic links. If a file system is given in the parameter in, inDirectoryOf
-// calls f with this file system and the whole name.
+// there. It follows symbolic links. If the parameter in is not nil, it opens nothing, and calls f
+// with the file system in and the whole name.
 func inDirectoryOf(file string, in disk.FS, f func(files disk.FS, name string) error) error {
 	if in != nil {
 		return f(in, file)

@@ -225,7 +225,8 @@ func TestLoad_NonEmptyWorld(t *testing.T) {
 	require.Equal(t, source.Digest(), w.Digest())
 }
 
-// Loading into a world of a store is refused, because the next tick would get a wrong parent.
+// Load refuses the world of a store. Otherwise the next tick would continue a state that is not in
+// the journal.
 func TestLoad_IntoWorldOfStore(t *testing.T) {
 	file, dir := filepath.Join(t.TempDir(), "save"), filepath.Join(t.TempDir(), "store")
 	w := storetest.New(5)

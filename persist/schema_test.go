@@ -200,7 +200,8 @@ func TestSchema_ComponentRegisteredLate(t *testing.T) {
 	bags := ecs.MustRegister(w, ecs.Component[storetest.Bag]{Clone: storetest.CloneBag})
 	seeds := ecs.Must(ecs.RegisterResource(w, storetest.Seed(41)))
 	clocks := ecs.Must(ecs.RegisterResource(w, storetest.Clock(5), ecs.Component[storetest.Clock]{NoRewind: true}))
-	_, err = s.Snapshot(storetest.Background) // None of the late components is committed yet.
+	// The late components are not committed yet, so the snapshot must omit them.
+	_, err = s.Snapshot(storetest.Background)
 	require.NoError(t, err)
 	digests := map[uint64]ecs.Digest{}
 	bags.Set(e, storetest.Bag{Name: "late"})
@@ -214,7 +215,7 @@ func TestSchema_ComponentRegisteredLate(t *testing.T) {
 	require.NoError(t, w.History().Rewind(1))
 	require.Equal(t, storetest.Seed(41), seeds.Get())
 	positions.Set(e, storetest.Position{X: 2, Y: 2})
-	commit() // The tick continues a state without the resources.
+	commit() // This tick continues a state that has no resources.
 	_, err = s.Snapshot(storetest.Background)
 	require.NoError(t, err)
 	positions.Set(e, storetest.Position{X: 3, Y: 3})
@@ -247,7 +248,7 @@ func TestSchema_ComponentOfNewerProgram(t *testing.T) {
 	storetest.CloseStore(t, s)
 
 	more := storetest.New(3)
-	more.Seed.Set(1234) // A seed from the clock would differ in every run.
+	more.Seed.Set(1234) // A program may use another seed in every run.
 	s = storetest.Open(t, dir, more, persist.Options{})
 	require.Empty(t, s.Report().Unknown)
 	more.Bag.Set(e, storetest.Bag{Name: "new"})
@@ -265,8 +266,8 @@ func TestSchema_ComponentOfNewerProgram(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-// A rewind restores an entity, but not its removed NoRewind values. After a replay, the entity must
-// lack these values, too.
+// Destroying an entity removes its NoRewind values. A rewind restores the entity, but not these
+// values. After a replay, the entity must lack them, too.
 func TestNoRewind_JournaledAfterRewind(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(10)

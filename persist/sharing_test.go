@@ -92,7 +92,7 @@ func TestPageSharing_ReferencesAreDirect(t *testing.T) {
 				return err
 			}
 			references++
-			if ref.File == 0 { // The page repeats a page of this file.
+			if ref.File == 0 { // File 0 means a page of the same file.
 				repeats++
 				ref.File = number
 			}
@@ -239,8 +239,9 @@ func TestSnapshot_BeginsWhenDue(t *testing.T) {
 	}
 }
 
-// A snapshot gets its name only when its ticks are durable. Otherwise, after a power failure, a
-// snapshot without its ticks could seem to fit later ticks.
+// A snapshot gets its name only after its ticks are durable. Otherwise a power failure could lose
+// the ticks, and later ticks would get their numbers. The snapshot would then seem to belong to the
+// later ticks.
 func TestSnapshot_TicksDurableFirst(t *testing.T) {
 	w := storetest.New(0)
 	durable := make(chan uint64, 10)

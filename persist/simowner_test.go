@@ -79,7 +79,8 @@ func (s *simOwners) take() error {
 	s.setTaking(false, 0)
 	if err != nil {
 		if errors.Is(err, persist.ErrLost) {
-			return nil // Another process wrote first. No tick was acknowledged.
+			// Another process took the store during this opening. No tick was acknowledged.
+			return nil
 		}
 		return err
 	}

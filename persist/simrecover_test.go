@@ -11,8 +11,8 @@ import (
 )
 
 // recover opens the files of a crash on mem, continues the store, closes it and verifies all files.
-// It returns the number of calls up to the end of closing. With a fault, the error may be that
-// fault.
+// It returns the number of calls up to the end of closing. With a fault, recover may return the
+// error that the fault caused.
 func (r *simRun) recover(img simImage, mem *disktest.Mem, fault simFault) (calls int, err error) {
 	w := storetest.New(0)
 	before := w.Digest()
@@ -73,8 +73,8 @@ func simVerify(mem *disktest.Mem, w *storetest.World) error {
 // of:
 //
 //   - the files after that failure
-//   - the files after a crash that follows the failure
-//   - the files after a crash in place of the failure
+//   - the files after the failure and a crash
+//   - the files after a crash right before the failing call
 func (r *simRun) recoverTwice(img simImage, second simFault) error {
 	var left []*disktest.Mem
 	var failing string

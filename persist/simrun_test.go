@@ -43,7 +43,7 @@ type simRun struct {
 	first   int                 // The first commit of this opening.
 	told    int                 // Number of commits of this opening that OnDurable reported.
 	syncs   int                 // Number of the journal's syncs.
-	ackedBy int                 // Value of the field syncs at the newest acknowledgement.
+	ackedBy int                 // Value of syncs at the last acknowledgement.
 	simPromise
 
 	quiet   bool // The process is dead, so its actions do not count.
@@ -62,12 +62,12 @@ type simCommit struct {
 // A simPromise says which states a store may recover.
 type simPromise struct {
 	acked int // The newest commit that is durable for certain; -1 means none.
-	// The value that acked had before the journal's last sync. A crash may still lose the bytes of
-	// that sync, because no later write has confirmed them.
+	// The value of acked before the journal's last sync. Until a later write confirms that sync, a
+	// crash may lose its bytes.
 	before  int
-	fresh   int  // The first commit that may be durable.
+	fresh   int  // This commit and later ones may be durable, too.
 	sealing int  // The commit that a Close under way seals, or -1.
-	rewound bool // A snapshot may hold NoRewind values of a later commit.
+	rewound bool // After a rewind, a snapshot may have NoRewind values of a later commit.
 }
 
 // A simImage is the disk after a crash.
@@ -101,15 +101,15 @@ func (r *simRun) use(mem *disktest.Mem) {
 	r.fault.arm(mem)
 	mem.OnCall(func(n int, call string) {
 		if strings.Contains(call, catalog.SnapshotDir) {
-			time.Sleep(time.Nanosecond) // Other goroutines finish their work first.
+			time.Sleep(time.Nanosecond) // Lets other goroutines finish their work first.
 		}
 		r.crash(n, call)
 	})
 }
 
 // crash stores images of what a crash before call n could leave on the disk. If the disk has not
-// changed since the last images, crash only updates their promises: they must contain every commit
-// that was acknowledged since.
+// changed since the last images, crash adds none. It only updates the promises of the last images,
+// because more commits may be acknowledged by now.
 func (r *simRun) crash(n int, call string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -208,7 +208,7 @@ func (r *simRun) acknowledge(commit int) {
 	if commit < r.fresh || r.quiet {
 		return
 	}
-	if r.ackedBy != r.syncs { // One sync makes several commits durable.
+	if r.ackedBy != r.syncs { // The first commit that this sync makes durable.
 		r.before, r.ackedBy = r.acked, r.syncs
 	}
 	r.acked, r.fresh = commit, commit+1
@@ -280,7 +280,8 @@ func (r *simRun) judge(p simPromise, w *storetest.World, report persist.Report, 
 	commit = slices.IndexFunc(r.commits, func(c simCommit) bool { return c.state == got.state })
 	switch {
 	case commit < 0 && p.acked < 0 && got == simCommitOf(storetest.New(0).World):
-		return 0, nil // An earlier recovery without files created this base.
+		// An earlier recovery found no files, and created this empty base.
+		return 0, nil
 	case commit < 0:
 		return 0, errors.New("recovered the state of no commit")
 	case commit != p.acked && commit < p.fresh && commit != p.sealing:

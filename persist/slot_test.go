@@ -390,8 +390,8 @@ func TestClose_ReportsUncommitted(t *testing.T) {
 	}
 }
 
-// Without a history or a recorder, a world does not track its changes, and Dirty always returns
-// true.
+// A world tracks its changes only if it has a history or a recorder. Without both, Dirty always
+// returns true.
 func TestDirty_WorldWithoutHistory(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	w.Commit()
@@ -520,8 +520,9 @@ func TestBeginSlot_DroppedByRewind(t *testing.T) {
 	require.NotContains(t, results, "quick 3")
 }
 
-// Close saves NoRewind values that the present branch does not have, after the world went to
-// another state. Reading an index of a NoRewind component is no change.
+// The world keeps its NoRewind values when it goes to another state. The journal has older values
+// for that state, so Close saves the present ones. Reading an index of a NoRewind component is no
+// change.
 func TestClose_SavesNoRewindValues(t *testing.T) {
 	type profile struct{ Wins int32 }
 	open := func(t *testing.T, mem *disktest.Mem) (*ecs.World, *persist.Store, *ecs.Resource[profile], *ecs.Storage[profile]) {
@@ -617,7 +618,7 @@ func TestBackup_SlotSavedMeanwhile(t *testing.T) {
 	saved := false
 	mem.OnCall(func(_ int, call string) {
 		if call == "list snapshots" && !saved {
-			saved = true // The backup has already chosen its newest tick.
+			saved = true // By now, the backup knows its newest tick.
 			w.Fill(20)
 			require.NoError(t, s.Commit())
 			_, err = s.SaveSlot(storetest.Background, "quick", "new")
@@ -635,8 +636,8 @@ func TestBackup_SlotSavedMeanwhile(t *testing.T) {
 	storetest.CloseStore(t, copied)
 }
 
-// A store of the first version of the journal cannot say that a slot is deleted, and DeleteSlot
-// says so.
+// A journal of the first version cannot record that a slot is deleted. DeleteSlot returns an error
+// that says so.
 func TestDeleteSlot_JournalOfFirstVersion(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	storetest.WriteTree(t, dir, storetest.ReadTree(t, keptStore))
@@ -678,8 +679,9 @@ func TestClose_ReportsFailedSlot(t *testing.T) {
 	}
 }
 
-// A slot is saved again while a catalog is in use. Catalog.Relist skips the new snapshot, whose
-// state is newer than the catalog. The old snapshot still has the slot's name.
+// A catalog has read the store, and then the slot is saved again. Catalog.Relist skips the new
+// snapshot, because it is newer than the state of the catalog. So the old snapshot is still the
+// slot.
 func TestRelist_SlotSavedMeanwhile(t *testing.T) {
 	w, mem := storetest.New(0), disktest.New()
 	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, SnapshotBytes: -1})

@@ -20,7 +20,8 @@ const (
 	minSnapshotBytes = 16 << 20
 	defaultPace      = 1 << 20
 
-	// slackBytes is how many unreferenced bytes the files of a small world may have.
+	// slackBytes is how many bytes of unused pages are always allowed. Otherwise a small world
+	// would often need a full snapshot. See needFullSnapshot.
 	slackBytes = 1 << 20
 
 	// hurryTicks is how many ticks a copy may take before its pace doubles.
@@ -68,8 +69,8 @@ type SnapshotResult struct {
 // At most one snapshot is under way: see [snapshotStage].
 type snapshotter struct {
 	grown int64 // Journal bytes since the last snapshot began.
-	// Number of small segments after the last snapshot, counted at Open. 0 after another snapshot
-	// has begun.
+	// Number of small segments after the last snapshot, as counted at Open. It becomes 0 when
+	// another snapshot begins.
 	behind   int
 	lastTick int64  // Journal bytes of the last tick.
 	number   uint32 // Number of the last snapshot that began.
@@ -168,7 +169,7 @@ type finishedSnapshot struct {
 	keeping *RetentionStatus
 }
 
-// A sharedFileError is the error of a snapshot with shared pages. The file with these pages is
+// A sharedFileError is the error of a snapshot that shares pages with an older file. That file is
 // missing or has another size.
 type sharedFileError struct{ error }
 
@@ -232,7 +233,7 @@ func (s *Store) snapshotNow(ctx context.Context, name slotName) (SnapshotResult,
 	s.watch.look(s.files)
 	r, err := s.snapshot(ctx, name, s.journal.Sync)
 	if errors.Is(err, snap.ErrPagesShared) {
-		// The second attempt is a full snapshot.
+		// The failure cleared s.base, so the second attempt is a full snapshot.
 		return s.snapshot(ctx, name, s.journal.Sync)
 	}
 	return r, err
@@ -262,10 +263,10 @@ func (s *Store) copyStep() {
 }
 
 // collectAndBegin adopts the result of a finished snapshot, and begins the next one if it is due.
-// It does little work per tick.
 func (s *Store) collectAndBegin() {
 	s.collectResult()
-	// A snapshot needs the record of its tick.
+	// A snapshot needs the record of its tick. So before a snapshot begins, journal the ticks that
+	// wait for a record.
 	if due := len(s.watch.missing()) > 0 || !s.snapshotting() && s.snapshotDue(); due && s.recordDeferred() != nil {
 		return
 	}
@@ -320,9 +321,9 @@ func (s *Store) snapshotBytes() int64 {
 	return due
 }
 
-// pace returns how many bytes a Commit copies now. With a bound, the copy must end before the
-// journal grows by a share of the bound. If only Last, Ticks or Age is set, the journal may grow by
-// snapshotBytes during the copy.
+// pace returns how many bytes a Commit copies now. The journal grows during a copy. With a bound,
+// it may grow by one share of the bound until the copy ends. If only Last, Ticks or Age is set, it
+// may grow by snapshotBytes.
 func (s *Store) pace() int {
 	pace := s.options.SnapshotPace
 	switch {
@@ -345,8 +346,9 @@ func (s *Store) pace() int {
 }
 
 // begin begins to copy the state of the last commit. Before the snapshot file gets its name,
-// beforePublish makes the records up to the snapshot durable. Without these records, the snapshot
-// could later seem to belong to another history.
+// beforePublish makes the records up to the snapshot durable. Otherwise a crash could lose these
+// records, and later ticks would get the same numbers. The snapshot would then seem to belong to
+// the later ticks.
 func (s *Store) begin(name slotName, beforePublish func(context.Context) error) error {
 	lost := s.watch.missing()
 	if err := s.dropLost(lost); err != nil {
@@ -438,7 +440,7 @@ func (s *Store) startWriting() {
 		if f.Err == nil {
 			s.publish(&f, files, from, prune)
 		} else {
-			s.watch.look(files)       // Lost files may be the reason for the error.
+			s.watch.look(files)       // The reason may be that files are missing.
 			s.removeFailed(files, &f) // The file may have its final name without being durable.
 		}
 		s.ended(f.SnapshotResult, bytesAmong(from.list, f.Removed), f.keeping)
@@ -450,11 +452,11 @@ func (s *Store) startWriting() {
 }
 
 // publish lists the written snapshot f in the journal's note. If prune is set, it then removes the
-// data that retention does not keep. The parameter from has the snapshots before f.
+// data that retention does not keep. The parameter from lists the snapshots that existed before f.
 func (s *Store) publish(f *finishedSnapshot, files disk.FS, from past, prune bool) {
 	older, p := from.list, pruning{}
-	// The world may go back past this snapshot during the pruning. So the plan keeps the base of
-	// the oldest tick in the world's history.
+	// During the pruning, the world may go back to any tick of its history. So the plan keeps the
+	// base of the oldest of these ticks.
 	from.list = withNewest(slices.Clone(older), f.stored(lineage{onHead: true}))
 	if prune {
 		from.journal = sizesOf(s.journal)
@@ -468,8 +470,8 @@ func (s *Store) publish(f *finishedSnapshot, files disk.FS, from past, prune boo
 		journaled := s.journal.Stats()
 		keepBallast(files, f.Bytes+journaled.Bytes, journaled.Ledger)
 	} else if s.journal.Err() == nil && s.lock.Check() == nil {
-		// The failed KeepNote may have written the note. Write the previous note before the file is
-		// removed, or Open would report the snapshot as missing.
+		// KeepNote failed, but the note may be on the disk, and it lists f. So write the previous
+		// note before the file of f is removed. Otherwise Open would report f as missing.
 		if s.journal.KeepNote(new(pruning).promise(older)) == nil {
 			s.removeFailed(files, f)
 		}
@@ -479,8 +481,8 @@ func (s *Store) publish(f *finishedSnapshot, files disk.FS, from past, prune boo
 	}
 }
 
-// removeFailed removes the file of the failed snapshot f, if it exists. Otherwise the next Open
-// would list a slot that was never saved.
+// removeFailed removes the file of the failed snapshot f, if it exists. If the file stayed, the
+// next Open could list a slot whose saving failed.
 func (s *Store) removeFailed(files disk.FS, f *finishedSnapshot) {
 	if s.lock.Check() == nil && files.Remove(f.Name) == nil {
 		_ = disk.SyncDir(files, catalog.SnapshotDir)
@@ -519,8 +521,8 @@ func (s *Store) abandon() {
 }
 
 // undo restores the change tracking from before the failed or abandoned snapshot c. So the next
-// snapshot also writes the changes that c should have written. That snapshot is due when the
-// journal has grown enough; undo sets the growth to at least grown bytes.
+// snapshot also writes the changes that c should have written. A snapshot is due when the journal
+// has grown enough since the last one began. undo sets this growth to at least grown bytes.
 func (s *Store) undo(c *snapshotCopy, grown int64) {
 	c.dirty.Merge(&s.dirty)
 	s.dirty, s.since = c.dirty, c.since

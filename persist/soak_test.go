@@ -75,8 +75,9 @@ func sizeOnDisk(t testing.TB, dir string) (n int64) {
 	return n
 }
 
-// The bound holds for the journal and the snapshots, including incomplete files. The test waits for
-// each snapshot of the small world, because the duration of a snapshot has no bound.
+// The bound holds for the journal and the snapshots, including incomplete files. A slow snapshot
+// would let the journal grow beyond the bound. So with the small world, the test waits for each
+// snapshot.
 func TestSoak_DefaultBound(t *testing.T) {
 	entities, ticks, pause, bound := 2000, 1500, time.Duration(0), int64(8<<20)
 	options := persist.Bounded(persist.Options{}, bound)

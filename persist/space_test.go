@@ -15,8 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// spaceStore creates a store with a snapshot that shares pages with another, an abandoned tick, and
-// resources.
+// spaceStore creates a store with resources and an abandoned tick. One of its snapshots shares
+// pages with another snapshot.
 func spaceStore(t *testing.T) string {
 	t.Helper()
 	type position struct{ X, Y float64 }
@@ -115,8 +115,8 @@ func TestSpace_ComponentsOfSnapshot(t *testing.T) {
 	assert.Positive(t, full.Components[tag].Dense)
 	assert.InDelta(t, 25, full.References+full.Shared, 10, "the page of the resource is shared with the first snapshot")
 
-	// The first page of Position changed. The last page changed too: its rows took the places of
-	// destroyed ones.
+	// The first page of Position changed. The last page changed too, because its rows moved to the
+	// places of destroyed ones.
 	assert.Positive(t, sharing.References)
 	inFirst := position.Data - sharing.Components[0].Data
 	assert.InDelta(t, 3*4096*16, inFirst, 100)
@@ -124,8 +124,8 @@ func TestSpace_ComponentsOfSnapshot(t *testing.T) {
 	assert.Less(t, sharing.Shared, full.Size)
 }
 
-// Components with the row order of the registry, or of another component, share the pages that
-// store this order.
+// The dense and sparse pages of a component store its row order. A component with the row order of
+// the registry or of another component refers to existing pages instead.
 func TestSpaceUsage_ComponentsWithSameRowOrder(t *testing.T) {
 	const n = 20_000
 	w := ecs.NewWorld(ecs.Options{})

@@ -36,10 +36,11 @@ type Options struct {
 	// tick. A crash loses up to n-1 more ticks, and the store cannot go to the ticks between two
 	// records. The default 0 means 1: every tick is journaled.
 	//
-	// A tick with a mark, an input or a slot is journaled at once. Waiting ticks are also journaled
-	// when a snapshot begins, before a rewind over them, and by Sync, Goto, Load and Close. These
-	// four functions return [ErrUncommitted] if ticks wait and the world was changed since the last
-	// Commit. Close then loses the waiting ticks. A backup ends at the last record.
+	// A tick with a mark, an input or a slot is journaled at once, together with the ticks that
+	// wait. Waiting ticks are also journaled when a snapshot begins, and before a rewind over them.
+	// Sync, Goto, Load and Close journal them too. But if the world was changed since the last
+	// Commit, these four functions return [ErrUncommitted] instead, and Close loses the waiting
+	// ticks. A backup ends at the last record.
 	//
 	// While ticks wait, the world keeps their old values and operations in memory, as a history
 	// does. If the world has another store or recorder, every tick is journaled.
@@ -49,15 +50,15 @@ type Options struct {
 	// the next tick is not accepted. The default is 64 MiB.
 	QueueBytes int64
 
-	// Budget bounds the memory of ticks that wait for the disk, over all stores that share the
-	// budget and in addition to QueueBytes. A process with many worlds gives the same budget to all
-	// of them. The budget is a number of bytes of queue memory:
+	// Budget bounds the memory of ticks that wait for the disk in several stores together.
+	// QueueBytes still bounds each single store. A process with many worlds gives the same budget
+	// to all of their stores. This budget allows 1 GiB of queued ticks:
 	//
 	//	budget.New(1 << 30)
 	//
-	// If the budget is used up, Commit waits, or returns [ErrBacklog] with RefuseWhenFull, as it
-	// does when QueueBytes wait. Half of the budget is divided equally among the stores, so a store
-	// with a stuck disk cannot use the parts of other stores. A store without a waiting tick always
+	// If the budget is used up, Commit waits for the disk. With RefuseWhenFull it returns
+	// [ErrBacklog] instead. Half of the budget is divided equally among the stores, so a store with
+	// a stuck disk cannot use the parts of other stores. A store without a waiting tick always
 	// accepts one. So all stores together hold at most the budget and one tick each.
 	//
 	// A store returns its part when the ticks are written, when the journal fails, and at Close.
@@ -127,9 +128,10 @@ type Options struct {
 	// default 0 means that the history begins with the recovered state.
 	History int
 
-	// Epoch is the lowest epoch of the ticks that are committed. Two ticks with the same number
-	// differ in their epoch. A system that decides which process may write gives each writer a new
-	// epoch, as package replica does. The default is one more than the highest epoch in the store.
+	// Epoch is part of the ID of each tick that this store commits. After a crash or a change of
+	// the writer, another tick can have the same number, but it has another epoch. A system that
+	// decides which process may write gives each writer a higher epoch, as package replica does. By
+	// default, and if Epoch is too low, the store uses one more than its highest epoch.
 	Epoch uint64
 
 	// Now is the clock of ticks. It may go backwards, but it must return years from 1678 to 2261.
@@ -175,7 +177,7 @@ type Store struct {
 	id        [16]byte // ID of the world.
 	head      uint64   // The record of the state that Open or Goto recovered.
 	first     uint64   // The first record that can be written after Open or Goto.
-	older     bool     // The journal had a newer state than head when the world went to head.
+	older     bool     // The world went to head although the journal had a newer state.
 	schema    *format.Schema
 	announced int // Number of components that the journal's preambles describe.
 	encoder   *tickRecorder
@@ -218,12 +220,12 @@ func (s *Store) Report() Report { return s.report }
 // Commit waits for the disk only if [Options.QueueBytes] bytes already wait or [Options.Budget] is
 // used up. See [Options.Sync] and [Store.Sync].
 //
-// [ErrBacklog] does not end the tick. The changes of the tick, and of functions that [Store.Do]
-// had queued, belong to the next Commit that succeeds. Do not run the systems again before
-// that: a step of package schedule belongs to one tick. Commit returns ErrBacklog only if
-// [Options.RefuseWhenFull] is set or the store is replicated. In a replicated store ErrBacklog also
-// wraps the reason why the log accepts nothing. [ecs.World.Commit] itself cannot refuse, so it
-// waits.
+// If Commit returns [ErrBacklog], the tick has not ended. Its changes, and those of functions that
+// [Store.Do] had queued, belong to the next Commit that succeeds. Until then, call only Commit
+// again, and not the systems: a step of package schedule belongs to one tick. Commit returns
+// ErrBacklog only if [Options.RefuseWhenFull] is set or the store is replicated. In a replicated
+// store ErrBacklog also wraps the reason why the log accepts nothing. [ecs.World.Commit] itself
+// cannot refuse, so it waits.
 //
 // Once the journal has failed, every Commit returns the reason, until [Store.Resume]. The world
 // continues in memory, and durable ticks stay on the disk.
@@ -240,7 +242,8 @@ func (s *Store) Commit() error {
 	if s.runErrands(); s.closed {
 		return ErrClosed
 	}
-	if err := s.reserve(); err != nil { // MarkLast in such a function uses up the reservation.
+	// A function that was given to Do may have called MarkLast, which uses the reserved room.
+	if err := s.reserve(); err != nil {
 		return err
 	}
 	s.dropAsked()
@@ -523,7 +526,7 @@ func (s *Store) Close(ctx context.Context) error {
 			return raw.ErrCheckpointHeld
 		}
 		s.finishCopy()         // The copy needs the history of the world.
-		_ = s.recordDeferred() // uncommitted reports ticks that still wait.
+		_ = s.recordDeferred() // If ticks still wait, uncommitted reports them.
 		s.recordNoRewind()
 		s.ensureBaseAtClose()
 		head, lost := s.seq(), s.uncommitted()
@@ -608,8 +611,8 @@ func (s *Store) BackupTo(ctx context.Context, out io.Writer) error {
 	return archive.Write(ctx, out, files)
 }
 
-// beginBackup makes all records durable. Its result returns the newest durable record, where the
-// backup ends.
+// beginBackup makes all records durable. The returned function gives the newest durable record,
+// where the backup ends.
 func (s *Store) beginBackup(ctx context.Context) (durable func() uint64, err error) {
 	j := s.current()
 	switch err := j.Sync(ctx); {

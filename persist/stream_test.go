@@ -73,8 +73,8 @@ func everyMachine(t testing.TB) (data []byte) {
 	return data
 }
 
-// A build without file locks or with 32-bit addresses, for example for a browser, writes the same
-// bytes as this one.
+// All builds write the same bytes as this one: builds for a browser, without file locks, or with
+// 32-bit addresses.
 func TestSave_BytesOnEveryMachine(t *testing.T) { everyMachine(t) }
 
 // The bbolt command checks saves and lists their pages. The first save has the same bytes as a save

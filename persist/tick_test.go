@@ -89,7 +89,7 @@ func TestCommit_NoAllocations(t *testing.T) {
 		if err := s.Commit(); err != nil {
 			t.Error(err)
 		}
-		for s.Journal().Backlog() > 0 { // If 0, the writer has returned the buffer.
+		for s.Journal().Backlog() > 0 { // At 0, the buffer can be reused.
 			runtime.Gosched()
 		}
 	}

@@ -72,8 +72,8 @@ func TestCommit_MemoryOfLargeSlices(t *testing.T) {
 			}
 			write(1, 0)
 			_, before := heap(true)
-			// The second tick may allocate more: it compares the rows with those of the first one,
-			// and keeps copies of the rows.
+			// The second tick may allocate more. It compares its rows with those of the first tick,
+			// and keeps copies.
 			for step, times := range []int64{3, 6} {
 				allocated, size := write(c.points, 1+step)
 				require.Greater(t, size, int64(15<<20))

@@ -74,7 +74,8 @@ func (o *hearsay) requireState(im *image.Image, e ecs.Entity) {
 	o.t.Helper()
 	require.Equal(o.t, im.IsAlive(e), o.alive)
 	for n, c := range im.Components {
-		// The image has the NoRewind values of the nearest snapshot, whatever the ticks contain.
+		// The NoRewind values of an image depend on the snapshot that was read. Do not compare
+		// them.
 		if !c.Rewinds {
 			continue
 		}
@@ -182,8 +183,8 @@ func without(events []inspect.TraceEvent, kinds ...inspect.TraceKind) (rest []in
 	return rest
 }
 
-// rewinding returns the events of components that rewind. Those of NoRewind components depend on
-// the snapshot that was read.
+// rewinding returns the events of components that rewind. Events of NoRewind components depend on
+// the snapshot that was read, so they are left out.
 func rewinding(events []inspect.TraceEvent) (rest []inspect.TraceEvent) {
 	for _, e := range events {
 		if e.Component != "heat" && e.Component != "mood" {
@@ -242,7 +243,7 @@ func TestTrace_AcrossConversions(t *testing.T) {
 	require.Contains(t, names, "present vitality")
 	require.Contains(t, names, "converted vigour")
 
-	// A trace does not stop at a conversion, so the conversion is reported too.
+	// A trace continues across a conversion, and has an event for it.
 	converted := 0
 	require.NoError(t, v.TraceBack(storetest.Background, second.Entities()[0], v.Head(), func(s *inspect.Stretch) bool {
 		for _, e := range s.Events {

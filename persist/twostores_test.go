@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// Two stores keep one world, the second from a later tick on. Each store has every tick since its
-// creation, on all branches, under its own numbers.
+// Two stores record one world, and the second store begins at a later tick. Each store has every
+// tick since its creation, on all branches. Each has its own record numbers.
 func TestWorld_KeptInTwoStores(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12) {

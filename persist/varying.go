@@ -8,11 +8,11 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// varyingRows keeps the last journaled bytes of large rows with a variable size. So a tick can
-// write only the changed bytes of such a row. The undo logs are not enough for that: a program can
-// write through a slice of the row before it sets the value.
+// varyingRows keeps the last journaled bytes of large rows with a variable size. A tick compares a
+// row with these bytes, and journals only the changed ones. The undo log does not always have the
+// old bytes: a program can write through a slice of the row before it sets the value.
 //
-// A storage is large while the rows that a tick writes take more than raw.LargeRow bytes on
+// A storage counts as large if the rows of its last tick have more than raw.LargeRow bytes on
 // average. The rows of other storages are not kept.
 type varyingRows struct {
 	storages map[raw.Storage]*varyingStorage
@@ -33,8 +33,8 @@ type varyingRow struct {
 // maxVarying bounds the bytes that varyingRows keeps. Further rows are written in full.
 const maxVarying = 64 << 20
 
-// begin prepares v for record seq, whose parent is the record in parent. It removes rows of later
-// records than the parent, because these records belong to another branch.
+// begin prepares v for record seq, which continues record parent. If the world went back, it
+// removes the rows of records after parent, because these records belong to an abandoned branch.
 func (v *varyingRows) begin(seq, parent uint64) {
 	if parent < v.newest {
 		for _, s := range v.storages {
@@ -55,7 +55,8 @@ func (v *varyingRows) drop(s *varyingStorage, gone func(row int, r varyingRow) b
 	})
 }
 
-// forget removes all rows of st, because the present record does not update them in v.
+// forget removes all rows of st from v. The record under way changes st without updating these
+// rows, so they become stale.
 func (v *varyingRows) forget(st raw.Storage) {
 	if s := v.storages[st]; s != nil {
 		v.drop(s, func(int, varyingRow) bool { return true })
@@ -81,8 +82,8 @@ func (v *varyingRows) saw(st raw.Storage, rows, size int) {
 // isLarge reports whether v keeps the rows of st.
 func (v *varyingRows) isLarge(st raw.Storage) bool { return v.storages[st] != nil }
 
-// find adds the edited rows of c to the list edited, and keeps the new bytes of all written rows. c
-// must change a large storage.
+// find adds the edited rows of c to the list edited. It also keeps the new bytes of all written
+// rows. The storage of c must count as large.
 func (v *varyingRows) find(c raw.StorageChange, edited *format.EditedRows) {
 	s := v.storages[c.Storage]
 	size, isGiven := 0, among(c.Entities)
@@ -114,7 +115,7 @@ func (v *varyingRows) keep(s *varyingStorage, row int, encoded []byte) {
 	}
 	v.size += len(encoded)
 	if cap(was) > 2*len(encoded) {
-		was = nil // size counts only used bytes, so a much larger buffer is dropped.
+		was = nil // v.size counts no unused capacity, so drop a much larger buffer.
 	}
 	s.rows[row] = varyingRow{v.newest, append(was[:0], encoded...)}
 }

@@ -13,18 +13,19 @@ import (
 )
 
 // A wholeStorage is a storage that a tick may have to write in full, even if it did not change.
-// That is so if the parent's state lacks the storage or has another version of it:
+// That is so if the parent's state lacks the storage, or has other values of it:
 //
-//   - A NoRewind storage after a rewind. The parent's state has older values of the storage than
-//     the world, which did not rewind them.
-//   - A resource that was registered after the store's first state. Its first value is not among
-//     the changes.
+//   - A NoRewind storage after a rewind. In the world it keeps its newest values, but the parent's
+//     state has older ones.
+//   - A resource that was registered late. It gets its first value when it is registered, so no
+//     tick has this value as a change.
 type wholeStorage struct {
 	raw.Storage
-	// For a resource, the first record that wrote it in full. For a NoRewind storage, the last
-	// record that wrote it in full.
+	// seq is a record that wrote the storage in full: the first one for a resource, the last one
+	// for a NoRewind storage. A tick that continues an older record must write the storage in full.
 	seq uint64
-	// The world kept a NoRewind storage in a [Store.Goto], and the disk has other values.
+	// kept is true after a [Store.Goto] if the world kept NoRewind values that differ from those on
+	// the disk.
 	kept bool
 }
 
@@ -101,8 +102,7 @@ func (l wholeList) gives(st raw.Storage, s *format.Schema, parent uint64) bool {
 	return !numbered || !st.Rewinds()
 }
 
-// valuesOf updates the list after the NoRewind storages got the values of the state after record
-// seq.
+// valuesOf records that all NoRewind storages now have their values of the state after record seq.
 func (l wholeList) valuesOf(seq uint64) {
 	for i := range l {
 		if w := &l[i]; !w.Rewinds() && w.seq != neverGiven {
@@ -111,8 +111,8 @@ func (l wholeList) valuesOf(seq uint64) {
 	}
 }
 
-// stayed updates l after the world went to another state with its present NoRewind values. The map
-// stored has the NoRewind values of the new state by storage name, see [exemptRows].
+// stayed updates l after the world went to another state, but kept its NoRewind values. The map
+// stored has the NoRewind values of the other state, see [exemptRows].
 func (l wholeList) stayed(stored map[string][]byte) {
 	for i := range l {
 		if w := &l[i]; !w.Rewinds() {
@@ -187,8 +187,8 @@ func (l wholeList) rest(seq, parent uint64) iter.Seq[raw.StorageChange] {
 	}
 }
 
-// has reports whether the state after record seq has st. A NoRewind storage belongs to no single
-// record, so every state has it.
+// has reports whether the state after record seq has st. It returns false for a resource that was
+// registered later. Every state has all NoRewind storages.
 func (l wholeList) has(st raw.Storage, seq uint64) bool {
 	w := l.find(st)
 	return w == nil || !st.Rewinds() || !w.pending(seq)

@@ -96,7 +96,7 @@ func (s *workQueue) run(w *ecs.World) {
 }
 
 func (d *workItem) run(w *ecs.World) {
-	err := errNoReturn // Stays if f panics or calls runtime.Goexit.
+	err := errNoReturn // Do returns this error if f panics or calls runtime.Goexit.
 	defer func() { d.done <- err }()
 	d.f(w)
 	err = nil
