@@ -140,9 +140,9 @@ func (s *State) appendAlive(dst []ecs.Entity, lo, hi int) []ecs.Entity {
 	return dst
 }
 
-// Skip returns the index at which a [State.Sweep] must begin to leave out the first n live
-// entities. The sweep may leave out fewer, because it must begin at the start of a [Span]. The
-// second result is the number of entities that it leaves out.
+// Skip returns the index at which a [State.Sweep] must begin to skip the first n live entities. A
+// sweep begins at the start of a [Span], so it may skip fewer than n. The second result is the
+// number that it skips.
 func (s *State) Skip(ctx context.Context, n int) (from, skipped int, err error) {
 	if err := s.Count(ctx); err != nil {
 		return 0, 0, err

@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// The set must store generations of one to four bytes, also with a zero low byte. Some pages have
-// large generations, and some pages have only small generations.
+// The set must store generations of one to four bytes, also 256 and 512, whose lowest byte is zero.
+// Some pages have large generations, and some pages have only small generations.
 func TestAliveSet_CountsLargeGenerations(t *testing.T) {
 	generations := []uint32{1, 2, 255, 256, 257, 512, 1 << 16, 1<<24 + 1, 1<<32 - 2}
 	for seed := range uint64(6) {

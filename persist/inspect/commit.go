@@ -44,13 +44,13 @@ type RowChange struct {
 	// Number of rows below After whose value the tick writes: added, set or moved rows.
 	Written int
 
-	// Entities are the rows to which the tick assigns an entity, and Values the rows whose value it
-	// writes. All of them are below After.
+	// Entities are the rows to which the tick assigns an entity. Values are the rows whose value
+	// the tick writes. All of these rows are below After.
 	Entities, Values []raw.Range
 
-	Indexed bool // The row of an entity is its index, so some rows may be gaps.
-	// Vacated lists the rows of an Indexed storage that the tick turns into gaps or removes at the
-	// end.
+	Indexed bool // The row of an entity is its index. A row without an entity is a gap.
+	// Vacated lists the rows that lose their entity, if Indexed is true. The tick turns them into
+	// gaps, or removes them at the end.
 	Vacated []raw.Range
 
 	Bytes int // Bytes of the tick's payload that encode this change.
@@ -83,7 +83,8 @@ func describeTick(v *catalog.Catalog, e journal.Entry, t *format.Tick, s *format
 	return c
 }
 
-// vacated returns the rows of an Indexed storage that p turns into gaps or removes at the end.
+// vacated returns the rows that p turns into gaps or removes at the end. The component must be
+// Indexed.
 func vacated(p *format.StoragePatch) (rows []raw.Range) {
 	at := 0
 	for _, r := range p.EntityRanges {

@@ -13,8 +13,9 @@ import (
 // of rows, so replay only goes forward. To go back, a Cursor loads a snapshot and replays.
 type Cursor struct {
 	view *catalog.Catalog
-	// image is the state to which ticks are applied. A rollback leaves the rows of no-rewind
-	// components, so image may have rows of dead entities. After an error, image is nil.
+	// image is the state to which ticks are applied. It may have rows of dead entities. For
+	// example, after a rollback to a tick before an entity existed, its rows in no-rewind
+	// components remain. After an error, image is nil.
 	image *image.Image
 	// settled is image without the rows of dead entities.
 	settled *image.Image
@@ -80,10 +81,12 @@ func (c *Cursor) Seek(ctx context.Context, seq uint64) (err error) {
 	return err
 }
 
-// shortcut returns the records to replay on image im, from the state after the first given record
-// to the state after the second one. It returns nil if loading the nearest readable snapshot reads
-// fewer bytes, or if no path exists. To find the nearest snapshot, it must visit all ancestors,
-// which is slow. So shortcut first checks whether any snapshot could be nearer.
+// shortcut returns the records to replay on image im, to get from the state after record from to
+// the state after record to. It returns nil if loading the nearest readable snapshot reads fewer
+// bytes, or if no path exists.
+//
+// The search for the nearest snapshot visits all ancestors, which is slow. So shortcut first checks
+// whether any snapshot file between the two records is smaller than the ticks.
 func shortcut(v *catalog.Catalog, im *image.Image, from, to uint64) []journal.Entry {
 	if im == nil {
 		return nil

@@ -52,7 +52,8 @@ type ComponentDiff struct {
 	// Rows are ordered by index and generation of their entities.
 	Rows []RowDiff
 
-	// Access to the old and the new rows. Only the rows in the field Rows are certain to be loaded.
+	// older and newer read the rows of the two states. Only the rows in Rows are certain to be in
+	// memory.
 	older, newer diffRows
 }
 
@@ -233,8 +234,8 @@ func (d *Diff) component(older, newer diffColumn, ranges []raw.Range) error {
 	return c.compare(ranges)
 }
 
-// A placedRow is an entity with its row in one state. In the other state, this row holds another
-// entity or no entity.
+// A placedRow is an entity and its row in one state, if the other state does not have the entity in
+// that row.
 type placedRow struct {
 	entity ecs.Entity
 	row    int

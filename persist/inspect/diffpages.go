@@ -70,9 +70,9 @@ func (d *stateDiff) registry() error {
 	if err != nil {
 		return err
 	}
-	// The position of a registry row says whether its entity is alive, free or retired. If a
-	// boundary moved, the rows between the two boundaries changed their status, even on pages
-	// with equal bytes.
+	// Live entities have the first registry rows, then come free indices, then retired ones. If the
+	// number of live or free indices differs, some rows changed their status without a change of
+	// their bytes.
 	for _, ends := range [2][2]int{{m.Alive, n.Alive}, {m.Free, n.Free}} {
 		for row := min(ends[0], ends[1]); row < max(ends[0], ends[1]); row++ {
 			differ[row/format.PageRows] = true
@@ -141,9 +141,9 @@ type pagedArray struct {
 	files  [2]*snap.Reader
 	arrays [2]format.Array
 	same   []bool // For each page, whether it is equal in both states.
-	// held has the pages of each state that are in memory, by page number. A page is in memory if
-	// it differs. It is also in memory if the other array of the component has a different page for
-	// the same rows.
+	// held has the pages in memory of each state, by page number. A page is in memory if it
+	// differs. An equal page of entities is in memory if the values of its rows differ, and vice
+	// versa.
 	held [2]map[int][]byte
 }
 
@@ -232,8 +232,8 @@ func (a *pagedArray) shared(page int) (bool, error) {
 	return ref.Elsewhere() && ref == other, nil
 }
 
-// own returns the reference to a page, for one state. If the page is in the file of this state, own
-// reads the page into a.held.
+// own looks for a page in the file of one state. If the file contains the page, own stores the page
+// in a.held. Otherwise it returns the reference to the page in another place.
 func (a *pagedArray) own(side, page int) (format.PageRef, error) {
 	content, ref, err := a.files[side].Own(a.arrays[side], page)
 	if err != nil {
@@ -282,13 +282,13 @@ type pagedRows struct {
 	dense  *pagedArray // nil for a resource.
 	data   *pagedArray // nil if rows have no bytes.
 	layout *layout.Type
-	unit   int // Rows per page of data.
+	unit   int // Number of rows on a page of data.
 
 	values [2]map[int]*pageRows // Rows of data, by page.
 }
 
-// load reads the units that may differ, and returns their rows. A unit is a page of data. It may
-// differ if its bytes or the entities of its rows differ.
+// load reads the pages that may differ, and returns their rows. It goes through the rows in units.
+// A unit has the rows of one page of data. It may differ if its values or its entities differ.
 func (r *pagedRows) load() ([]raw.Range, error) {
 	r.values = [2]map[int]*pageRows{{}, {}}
 	var differ []bool // For each page of data, whether it differs.

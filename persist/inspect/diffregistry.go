@@ -15,8 +15,8 @@ type RegistryDiff struct {
 	Destroyed []ecs.Entity // Entities that are alive only in the old state, ordered by index.
 	Moved     []RowDiff    // Alive in both states, in another registry row; ordered by index.
 
-	// Free counts the changed indices that are alive in neither state. Their place in the order of
-	// reuse, their generation or their retirement changed.
+	// Free counts the indices that have changed, but are alive in neither state. For example, the
+	// index was retired, or its place in the list of free indices changed.
 	Free int
 }
 
@@ -25,13 +25,12 @@ func (d *RegistryDiff) same() bool {
 }
 
 // diffRegistries compares two registries in ranges of their rows. Rows outside of ranges are equal.
-// So if an index has different rows in the two states, both rows are in ranges. The function
-// collects these rows, sorts them by index and joins them.
+// The function collects the rows that differ, sorts them by index, and joins the old and the new
+// row of each index.
 func diffRegistries(a, b registryRows, ranges []raw.Range) (d RegistryDiff) {
 	var older, newer []indexState
 	everyRowOf(ranges, max(a.total, b.total), func(row int) {
-		// The two states may have different indices in this row. So o and n may be states of
-		// different indices.
+		// The same row may belong to different indices in the two states.
 		o, n := a.state(row), b.state(row)
 		if o != n && o.status != unusedIndex {
 			older = append(older, o)
@@ -68,7 +67,7 @@ func (d *RegistryDiff) add(o, n indexState) {
 	case !wasAlive && !isAlive:
 		d.Free++
 	}
-	// If another entity now has the index, both conditions below are true.
+	// If one entity with this index died and another was created, the index is in both lists.
 	if wasAlive {
 		d.Destroyed = append(d.Destroyed, o.entity)
 	}

@@ -72,7 +72,7 @@ func traits(c *format.Entry) string {
 
 // diffEntries appends the differences between two entries of the same name.
 func diffEntries(diffs []SchemaDiff, a, b *format.Entry) []SchemaDiff {
-	// Report at most one difference of traits and default values. Differences of types are always
+	// If the traits differ, a different default value is not reported. A different type is always
 	// reported.
 	if traits(a) != traits(b) {
 		diffs = append(diffs, SchemaDiff{Component: a.Name, Old: traits(a), New: traits(b)})

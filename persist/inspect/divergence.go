@@ -38,8 +38,9 @@ type divergenceSearch struct {
 	cursors [2]*Cursor
 }
 
-// A commonRecord is a common tick with its records in the two journals. The oldest state of a
-// history may have no record. Its entry then has only Tick and ID.
+// A commonRecord is a common tick with its record in each of the two journals. The oldest state of
+// a history may have no record, for example after pruning. In that case the Entry has only Tick and
+// ID.
 type commonRecord struct {
 	CommonTick
 	records [2]journal.Entry
@@ -65,9 +66,9 @@ func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (co
 	return common, nil
 }
 
-// historyTo returns the records that lead to record seq, oldest first. It begins at the oldest
-// readable snapshot that leads to seq. If several records have the same tick, the result has only
-// the last of them.
+// historyTo returns the records on the path to record seq, oldest first. It begins with the state
+// of the oldest readable snapshot on this path. If several records have the same tick, the result
+// has only the last of them.
 func historyTo(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 	root := seq
 	for e := range v.Log.Ancestors(seq) {
@@ -96,8 +97,9 @@ func historyTo(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 	return slices.DeleteFunc(way, func(e journal.Entry) bool { return e.ID.Seq < oldest.ID.Seq })
 }
 
-// sameTick reports whether both histories have a single, equal step from one common tick to the
-// next. If in doubt it returns false.
+// sameTick reports whether both histories make the same change from one common tick to the next.
+// The change must be a single record in each history. If a record cannot be read or compared,
+// sameTick returns false.
 func (d *divergenceSearch) sameTick(from, to *commonRecord) bool {
 	var registries [2]*format.RegistryPatch
 	var patches [2][]namedPatch
@@ -138,8 +140,9 @@ type namedPatch struct {
 	entry *format.Entry
 }
 
-// same reports whether two patches are equal byte by byte. Different patches may encode the same
-// change, one as edits, one as whole rows. The caller then compares the states.
+// same reports whether two patches are equal byte by byte. Two different patches can still make the
+// same change: one edits a row, the other writes the whole row. After the result false, the caller
+// compares the states.
 func (p namedPatch) same(q namedPatch) bool {
 	return p.entry.Name == q.entry.Name && p.entry.Layout.Equal(q.entry.Layout) && p.Before == q.Before && p.After == q.After &&
 		slices.Equal(p.EntityRanges, q.EntityRanges) && bytes.Equal(p.Entities, q.Entities) &&

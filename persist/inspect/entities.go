@@ -11,17 +11,19 @@ import (
 
 // Peek returns the values of e in the state after record seq, whether e is alive or not. If e is
 // [ecs.None] or ecs.Vacant, Peek, [View.Trace] and [View.TraceBack] read the resources of the
-// world. Peek returns no error if e never existed. Then field Row of the state is -1, or Holder has
-// a lower generation.
+// world.
 //
-// Unlike [View.At], Peek does not load the state. It reads only the pages of the nearest snapshot
-// that are needed to find e. That takes a few hundred KiB of memory for a world of any size. In
-// the ticks after the snapshot Peek follows only e. It verifies the checksums of the pages that
-// it reads, and ignores damage in other pages.
+// Peek returns no error if e never existed. The result then has Row -1 if the index was never used.
+// Otherwise its Holder is another entity, with a lower generation.
 //
-// The registry has no index by entity. Peek first looks at the row that e has if no entity was
-// ever destroyed, and searches outward from there. At worst it reads the whole registry, 8 bytes
-// per entity.
+// Unlike [View.At], Peek does not load the state. From the nearest snapshot, it reads only the
+// pages that it needs to find e. From the ticks after the snapshot, it uses only the changes of e.
+// This takes a few hundred KiB of memory for a world of any size. Peek verifies the checksums of
+// the pages that it reads, and ignores damage in other pages.
+//
+// The registry of a snapshot is not sorted by entity, so Peek searches for the row of e. It begins
+// at the row that e has if no entity was ever destroyed, and continues outward from there. In the
+// worst case it reads the whole registry, 8 bytes per entity.
 func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState, error) {
 	var f *follower
 	err := v.cat.RetryOnChange(ctx, func() (err error) {
@@ -64,10 +66,9 @@ func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(
 	return err
 }
 
-// TraceBack calls f with the events of e up to the state after record seq, one [Stretch] at a time,
-// newest first. It ends when f returns false or the oldest state is reached. Each Stretch begins at
-// a snapshot. Its events are in the order of time. TraceBack reads the ticks of an older Stretch
-// only if f returns true.
+// TraceBack passes the history of e up to record seq to f, in parts that begin at snapshots. The
+// newest [Stretch] comes first. Within a Stretch, the oldest event comes first. TraceBack ends at
+// the oldest state or when f returns false. It reads the ticks of a Stretch just before it calls f.
 //
 // The field Last of the first Stretch is the result of [View.Peek], which shows whether e ever
 // existed. If e never existed, the stretches have no events, and TraceBack returns no error.
@@ -86,13 +87,14 @@ func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*
 	}
 }
 
-// Referrers finds the values that refer to e in the state after record seq, by component and row.
-// It returns at most limit values, in this order, and the number of all such values. Keys of maps
-// count too.
+// Referrers finds the values that refer to e in the state after record seq. A value also refers to
+// e if e is in the key of a map. The result has the first limit values, ordered by component and
+// row, and the number of all such values.
 //
-// Referrers reads page by page the components that can contain entities, and the ticks after the
-// nearest snapshot. It loads a component completely if the component does not rewind, or if these
-// ticks change it. If there are such ticks, Referrers also loads the registry: 12 bytes per index.
+// Referrers reads, page by page, the components that can contain entities. It then applies the
+// ticks after the nearest snapshot. It loads a whole component in two cases: the component does not
+// rewind, or these ticks change it. If there are such ticks, Referrers also loads the registry,
+// which takes 12 bytes per index.
 func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit int) (first []Referrer, total int, err error) {
 	var list *referrers
 	wanted := func(c *image.Component) bool { return holdsEntities(c.Layout) }
@@ -116,18 +118,19 @@ func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit in
 // Tree returns the entities above and below e, and e itself, in the state after record seq. If e is
 // 0, it returns all roots with the entities below them.
 //
-// The relation is a field of a component, listed in [EntityComponent.EntityFields]. An entity with
-// the component is a source, and the entity in the field is its target. The target is above the
-// source. A root is a source or target that refers to no live entity. Each node comes before its
-// sources, which are ordered by index. If the field does not exist, the error wraps
+// The arguments component and field name a field that refers to an entity, such as ChildOf.Parent:
+// see [EntityComponent.EntityFields]. An entity with the component is a source. The entity in the
+// field is its target, and is above the source. A root is a source or a target that refers to no
+// live entity, so no entity is above it. If the field does not exist, the error wraps
 // [persist.ErrNotFound].
 //
-// The path up from e leads to a root or into a cycle. The path ends before it would visit an entity
-// twice. If e is 0, Tree returns the entities in cycles or below cycles as rootless.
+// Each node comes before its sources, which are ordered by index. References may form cycles. The
+// path up from e ends at a root, or before it would visit an entity twice. If e is 0, the result
+// rootless has the entities in cycles or below cycles.
 //
 // Tree reads the rows of the component and the registry, and the ticks after the nearest snapshot.
-// Memory grows with the rows of the component and with the indices. Tree does not recurse, however
-// deep the tree is.
+// Memory grows with the rows of the component and with the indices. Tree does not recurse, so a
+// tree may have any depth.
 func (v *View) Tree(ctx context.Context, e ecs.Entity, component, field string, seq uint64) (nodes []TreeNode, rootless []ecs.Entity, err error) {
 	var r *relation
 	wanted := func(c *image.Component) bool { return c.Name == component }
@@ -145,10 +148,10 @@ func (v *View) Tree(ctx context.Context, e ecs.Entity, component, field string, 
 	return r.of(e), nil, nil
 }
 
-// Living returns which of the given entities are alive after record seq. It reads the registry
-// page by page, 8 bytes per live entity, and the ticks after the nearest snapshot. If there are
-// such ticks, it loads the registry: 12 bytes per index. It reads no values of components, so
-// damaged values do not matter.
+// Living returns which of the given entities are alive after record seq. It reads the registry page
+// by page, 8 bytes per live entity, and the ticks after the nearest snapshot. If there are such
+// ticks, it loads the registry, which takes 12 bytes per index. It reads no values of components,
+// so it ignores damaged values.
 func (v *View) Living(ctx context.Context, entities []ecs.Entity, seq uint64) (alive map[ecs.Entity]bool, err error) {
 	err = v.readAt(ctx, seq, noComponent, func(s *State) error {
 		if err := s.Count(ctx); err != nil {

@@ -90,7 +90,7 @@ func ExampleState_Lookup() {
 	var lines []string
 	check(view.Read(ctx, view.Head(), func(s *inspect.State) error {
 		lines = nil
-		if err := s.Count(ctx); err != nil { // IsAlive needs it.
+		if err := s.Count(ctx); err != nil { // Count loads what IsAlive needs.
 			return err
 		}
 		units := s.Outline().Find("Unit")

@@ -48,7 +48,7 @@ func ExampleState_Sweep() {
 			return func(span *inspect.Span) (any, error) {
 				var sum uint64
 				for i := range span.Entities {
-					if !span.Has(1, i) { // Number 1 is sick: see the list below.
+					if !span.Has(1, i) { // 1 is the position of sick in the list below.
 						continue
 					}
 					encoded, _, err := span.Row(0, i)
@@ -100,7 +100,7 @@ func ExampleState_Skip() {
 		return s.Sweep(ctx, from, nil, entitiesOf, func(entities any) error {
 			shown = append(shown, entities.([]ecs.Entity)...)
 			if len(shown) < offset-skipped+limit {
-				return nil // Needs the next span too.
+				return nil // Too few entities: read the next span.
 			}
 			shown = shown[offset-skipped:][:limit]
 			return enough

@@ -23,7 +23,7 @@ var (
 	AppendFieldsWith = appendFieldsWith
 )
 
-// Way returns the seqs of the records on the path to seq, as FindDivergence compares them.
+// Way returns the seqs of the path to record seq, as FindDivergence uses it.
 func (v *View) Way(seq uint64) (seqs []uint64) {
 	for _, e := range historyTo(v.cat, seq) {
 		seqs = append(seqs, e.ID.Seq)
@@ -105,7 +105,8 @@ func (c *Column) Apply(ctx context.Context, t *format.Tick, id journal.ID) error
 // Rows returns the entity and the target of each row.
 func (c *Column) Rows() (owners, targets []ecs.Entity) { return c.c.owners, c.c.targets }
 
-// HeldWhole returns how many pages of component number n a sweep caches with all of their rows.
+// HeldWhole returns how many whole pages of component number n are in the cache of a sweep. It does
+// not count pages of which only some rows are left.
 func (s *Span) HeldWhole(n int) (held int) {
 	k := s.of[n].sweptPages
 	k.mu.Lock()
@@ -118,7 +119,7 @@ func (s *Span) HeldWhole(n int) (held int) {
 	return held
 }
 
-// Held returns how many pages of component number n a sweep caches.
+// Held returns how many pages of component number n are in the cache of a sweep.
 func (s *Span) Held(n int) int {
 	k := s.of[n].sweptPages
 	k.mu.Lock()

@@ -19,10 +19,10 @@ import (
 // An error means that Verify could not check the store, or that ctx ended. The progress phases are
 // [progress.PhaseVerify], in bytes, and [progress.PhaseReplay] if the first phase found no problem.
 //
-// Verify uses as many goroutines as the program has processors. It needs memory for one world.
-// While it replays a rewound branch, it needs memory for a second world. It needs memory for more
-// worlds if the branch has branches. It reads a save page by page, with about 10 bytes of memory
-// per entity. It loads the save only if the checksums are good but the state is damaged.
+// Verify uses as many goroutines as the program has processors. It needs memory for one world, and
+// for one more world while it replays a rewound branch. A branch of that branch needs memory for a
+// third world. A save is read page by page, with about 10 bytes of memory per entity. Verify loads
+// the save only if the checksums are good but the state is damaged.
 //
 // Files that the writing program removes during Verify are reported as notes.
 func (v *View) Verify(ctx context.Context) (VerifyReport, error) {

@@ -17,19 +17,19 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// A follower holds the values of one entity in a state. It applies the following ticks, and reads
-// only the data that concerns the entity:
+// A follower holds the values of one entity in a state. It advances tick by tick, and reads only
+// the data of the entity:
 //
 //   - From the registry patch of a tick, it reads the registry row of the entity's index. It
 //     updates row and holder.
 //   - From the patch of each component, it reads whether the entity has a row, and the value in
 //     this row. It updates the row and the value.
 //
-// The follower of [ecs.Vacant], which is no entity, holds the resources of the world. Callers of
+// A follower can also hold the resources of the world. Its entity is then [ecs.Vacant]. Callers of
 // this package pass [ecs.None] or ecs.Vacant for the resources, and get ecs.None back.
 //
-// A step costs as much as reading the tick. Memory is that of one entity. A follower never
-// overwrites values, so a copy is cheap: step returns a copy from before the step.
+// A step costs as much as reading the tick. A follower never overwrites the bytes of a value, so a
+// copy of a follower can share them. This makes it cheap to keep the follower from before a step.
 type follower struct {
 	view   *View
 	entity ecs.Entity
@@ -42,8 +42,8 @@ type follower struct {
 	time time.Time
 	// schema is the schema of the components in rows.
 	schema *format.Schema
-	// adopted is the last schema that adopt() accepted, so adopt() need not check this schema
-	// again.
+	// adopted is the last schema that adopt() accepted. Consecutive ticks mostly share a schema, so
+	// adopt() compares the pointers first.
 	adopted *format.Schema
 
 	// row is the row of the entity's index in the registry; -1 means that the index was never in
@@ -67,8 +67,8 @@ type followedRow struct {
 func (f *follower) isWorld() bool { return f.entity == ecs.Vacant }
 
 // checkExisted returns an error if the entity never existed up to the state of f. The caller has
-// followed the entity from record 0 and found no event. So the entity existed if its generation is
-// at most that of the index.
+// found no event of the entity, from record 0 on. An index gets higher generations over time. So
+// the entity existed if its generation is not higher than that of the current holder.
 func (f *follower) checkExisted() error {
 	if generation := f.entity.Generation(); f.isWorld() || f.row >= 0 && generation > 0 && generation <= f.holder.Generation() {
 		return nil
@@ -149,8 +149,8 @@ func (f *follower) step(ctx context.Context, r *catalog.Record) (before *followe
 	return &was, nil
 }
 
-// adopt adds the components of s that f does not have. Components that f already has must be
-// equal. It checks a schema only once: consecutive ticks mostly share the pointer.
+// adopt adds the components of s that f does not have. It returns an error if s differs from f in a
+// component that both have.
 func (f *follower) adopt(s *format.Schema) error {
 	if f.adopted == s {
 		return nil
@@ -202,14 +202,15 @@ func (f *follower) applyRegistry(p *format.RegistryPatch) error {
 		f.row, f.holder = -1, 0
 	}
 	index := f.entity.Index()
-	// Each index has exactly one row. So if the patch writes another index into row f.row, it also
-	// writes the entity's index into another row. The two writes come in any order.
+	// Each index has exactly one row. If the patch writes another index into row f.row, it also
+	// writes the entity's index into another row, before or after that.
 	eachRow(p.Ranges, p.Rows, func(row int, e ecs.Entity) {
 		switch {
 		case e.Index() == index:
 			f.row, f.holder = row, e
 		case row == f.row:
-			// Another entity took the followed entity's row. The new row comes later in the patch.
+			// Another entity took the row. The patch writes the new row of the followed entity
+			// later.
 			f.row, f.holder = -1, 0
 		}
 	})
@@ -248,8 +249,8 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 		to.value = nil
 		return nil
 	}
-	// A value that the tick does not change is in to.value if the entity keeps its row. If the
-	// entity moves to this row, valueAt reads the value.
+	// A tag has an empty value. For other components, the tick can write the whole value, edit it,
+	// or move the entity to a row whose value it does not write. Otherwise to.value stays the same.
 	i := placeAmong(p.ValueRanges, to.row)
 	edits := p.EditsOf(to.row)
 	var err error
@@ -258,7 +259,7 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 		to.value = []byte{}
 	case i >= 0:
 		to.value, err = cutRow(c.Layout, width, p.Values, i)
-	// An edited row belongs to the same entity as before, so the edits apply to its old value.
+	// Edits apply to the old value: a tick only edits rows that keep their entity.
 	case edits != nil:
 		to.value, _, err = format.AppendEdited(nil, c.Layout, to.value, edits)
 	case to.row != was:
@@ -279,7 +280,7 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 //   - If p removes the row of e or writes another entity into it, e has no row.
 //   - In all other cases, e has the same row as before.
 //
-// The patch may write e before or after the other entity.
+// If p moves e, it may write the new row of e before or after it overwrites the old row.
 func (r *followedRow) place(p *format.StoragePatch, e ecs.Entity) {
 	if r.row >= p.After {
 		r.row = -1
@@ -309,9 +310,9 @@ func placeAmong(ranges []raw.Range, row int) (i int) {
 	return -1
 }
 
-// valueAt returns the value of a row of component number n, for any entity. It is needed if a tick
-// puts the entity into a row without writing the value. Programs that use this package always write
-// the value too.
+// valueAt loads the state and returns the value in a row of component number n. A tick may put the
+// entity into a row without writing the value of that row. Stet always writes the value too, so
+// this happens only in journals of other software.
 func (f *follower) valueAt(ctx context.Context, n, row int) ([]byte, error) {
 	im, err := f.whole(progress.Quiet(ctx), f.id.Seq)
 	if err != nil {

@@ -36,16 +36,16 @@ type Component struct {
 	rows *image.Component
 }
 
-// NewImage returns im as an Image. It is for the packages below persist, such as repair: other
-// programs get images from a [View].
+// NewImage returns im as an Image. It is for package repair and other packages in directory
+// persist. Other programs get images from a [View].
 func NewImage(im *image.Image) *Image {
 	shown := new(Image)
 	shown.show(im)
 	return shown
 }
 
-// Internal returns the state in the form of the packages below persist, see [NewImage]. Its memory
-// is that of im.
+// Internal returns the state in the form that package repair and other packages in directory
+// persist use, see [NewImage]. It shares memory with im.
 func (im *Image) Internal() *image.Image { return im.state }
 
 // show makes im an image of state. It reuses the components that im already has, so pointers to

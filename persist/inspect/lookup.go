@@ -63,8 +63,8 @@ func (l *lookup) of(e ecs.Entity) (row []byte, has bool, err error) {
 	return values.row(n % l.data.PageRows), true, nil
 }
 
-// find returns the row of an index, or -1. The entity must be alive. No other live entity has its
-// index, so the row in sparse is the entity's row. The dense array is not needed to confirm this.
+// find returns the row of a live entity's index, or -1. Only one live entity has the index, so find
+// need not compare the entity with the dense array.
 func (l *lookup) find(index uint32) (row int, err error) {
 	page := int(index / format.PageRows)
 	if page >= len(l.sparse) {

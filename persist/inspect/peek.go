@@ -60,8 +60,8 @@ func nearestFollower(ctx context.Context, v *View, e ecs.Entity, seq uint64) (*f
 	return f, err
 }
 
-// followFrom returns a follower of e at the first readable snapshot of bases, and that snapshot.
-// Each of bases leads to record seq.
+// followFrom returns a follower of e at the first snapshot of bases that can be read, and that
+// snapshot. All bases are on the path to record seq.
 func followFrom(ctx context.Context, v *View, bases []catalog.SnapshotInfo, e ecs.Entity, seq uint64) (f *follower, from catalog.SnapshotInfo, err error) {
 	err = firstReadable(ctx, v.cat, bases, seq, func(s catalog.SnapshotInfo) (err error) {
 		from = s
@@ -107,9 +107,9 @@ func peek(ctx context.Context, s *State, e ecs.Entity) (*follower, error) {
 	if s.view.IsSave() {
 		return f, nil
 	}
-	// A row of a no-rewind component can have another number in the file than in the loaded state.
-	// Loading drops the rows of dead entities, and later rows move up. Find the row number in the
-	// loaded state. Indexed components keep their row numbers, because dropped rows become gaps.
+	// Loading a state drops the rows of dead entities in no-rewind components, and later rows move
+	// up. So a row can have a higher number in the file. Find its number in the loaded state.
+	// Indexed components keep their row numbers, because dropped rows become gaps.
 	for n := range s.columns {
 		if c := &s.columns[n]; f.has(n) > 0 && !c.Rewinds && !c.Indexed {
 			if err := c.dropDead(ctx); err != nil {

@@ -37,12 +37,15 @@ type PlayerOptions struct {
 
 	// Step runs the simulation of one tick again. w is in the state before the tick. Step changes w
 	// as the program did with these inputs, and must not call Commit. The inputs are valid until
-	// Step returns. If a record has several ticks (see [persist.Options]), the player calls Step
-	// for each tick, and compares the world after the last tick.
+	// Step returns.
 	//
-	// By default, the player applies the recorded tick, in O(rows that the tick wrote). If types
-	// must be converted, it loads the whole state for each tick. In a world with a history, the
-	// applied ticks become part of the history. Only the player may change the world.
+	// A record can have several ticks: see [persist.Options.CommitEvery]. In this case the player
+	// calls Step for each tick, and compares the world only after the last one.
+	//
+	// Without a Step, the player applies the recorded tick, in O(rows that the tick wrote). It
+	// loads the whole state for each tick if the types of w differ from the recorded ones. In a
+	// world with a history, the applied ticks become part of the history. Only the player may
+	// change the world.
 	Step func(w *ecs.World, tick uint64, inputs []Input) error
 }
 
@@ -84,14 +87,14 @@ type Player struct {
 	storage string
 }
 
-// A playable is a record that can be played. It has no position in a file, since a refresh may
-// change the position.
+// A playable is a record that can be played. It does not store where the record is in a file,
+// because that may change in a refresh.
 type playable struct {
 	seq, tick uint64
 	repeats   bool // The record repeats the tick of the record before it.
 }
 
-// playables returns the records of a path, without their positions in files.
+// playables returns the records of a path.
 func playables(path []journal.Entry) []playable {
 	list := make([]playable, len(path))
 	for i, e := range path {
@@ -100,14 +103,14 @@ func playables(path []journal.Entry) []playable {
 	return list
 }
 
-// OpenPlayer opens the store at path for reading, and loads the first state into w. w must have
-// no entities. Components that are not registered in w stay in the world as encoded rows. A
-// player never writes to the store, so values that the types of w cannot represent are dropped:
-// see [raw.World.Converted].
+// OpenPlayer opens the store at path for reading, and loads the first state into w. w must have no
+// entities. Components that are not registered in w stay in the world as encoded rows. Values that
+// the types of w cannot represent are dropped: see [raw.World.Converted]. This loses no data,
+// because a player never writes to the store.
 //
 // Errors are those of [OpenReadOnly], [View.Resolve] and [View.At], and [persist.ErrNotEmpty]. If
-// types do not fit, now or in a later step, the error wraps [persist.ErrSchema]. With a Step,
-// types must not need a conversion: the ticks were recorded with other types.
+// types do not fit, now or in a later step, the error wraps [persist.ErrSchema]. With a Step, no
+// type may need a conversion, because a simulation with other types would compute other ticks.
 func OpenPlayer(ctx context.Context, path string, w *ecs.World, options PlayerOptions) (*Player, error) {
 	if n := w.Len(); n > 0 {
 		return nil, fmt.Errorf("%w: the world has %d entities; play in an empty world", format.ErrNotEmpty, n)
@@ -141,8 +144,7 @@ func (p *Player) open(ctx context.Context, options PlayerOptions) error {
 	if err != nil {
 		return err
 	}
-	// If no snapshot leads to the last record, start at that record. The cursor below then returns
-	// the error.
+	// If no snapshot leads to the last record, newCursor below returns the error.
 	p.start = end
 	if oldest, ok := p.view.OldestBase(end); ok {
 		p.start = oldest.ID.Seq
@@ -186,7 +188,8 @@ func (p *Player) tickAt(n int) uint64 {
 	if e, ok := p.view.Log.Known(p.start); ok {
 		return e.Tick
 	}
-	for i := range p.view.Snapshots { // The record of the first state was pruned.
+	// The record of the first state was pruned, but its snapshot has the tick.
+	for i := range p.view.Snapshots {
 		if s := &p.view.Snapshots[i]; s.Err == nil && s.ID.Seq == p.start {
 			return s.Tick
 		}
@@ -242,7 +245,7 @@ func (p *Player) play(ctx context.Context, seq uint64) error {
 		return nil
 	}
 	if e.Flags&format.FlagSeveral != 0 {
-		// Only the last tick of a record has inputs.
+		// The record has several ticks. Only the last one has inputs.
 		for tick := p.world.Tick() + 1; tick < c.Tick; tick++ {
 			if err := p.run(ctx, tick, nil); err != nil {
 				return err
@@ -320,10 +323,10 @@ func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, r *ca
 // reports whether more ticks can be played, so a player can follow a growing store. It reads only
 // new data. If nothing has changed, it only lists some file names.
 //
-// If the program rolled back to another branch, a player on the old branch goes back to the last
-// common tick. If [persist.Retention] removed the next tick, the player goes to the oldest state.
-// The same happens after a step that failed because its tick was removed. A player with a given
-// To ignores new ticks.
+// The program may have rolled back to another branch. A player on the old branch then goes back to
+// the last tick that both branches have. If [persist.Retention] has removed the next tick to play,
+// the player goes to the oldest state. It does so too if a step failed for this reason. If
+// [PlayerOptions] set To, Refresh does nothing.
 func (p *Player) Refresh(ctx context.Context) (more bool, err error) {
 	if !p.newest {
 		return false, nil
@@ -368,7 +371,7 @@ func (p *Player) switchPath(ctx context.Context, head uint64) error {
 	if !ok {
 		return p.view.Unreachable(head)
 	}
-	// Pruned records can no longer be played.
+	// Records before the oldest snapshot can no longer be played.
 	start := max(p.start, oldest.ID.Seq)
 	path, err := p.view.Log.Path(start, head)
 	if err != nil {
@@ -377,7 +380,8 @@ func (p *Player) switchPath(ctx context.Context, head uint64) error {
 			return err
 		}
 	}
-	// places maps a state to the number of records to play on the new path to reach it.
+	// places[seq] is the number of records to play on the new path to reach the state after record
+	// seq.
 	places := map[uint64]int{start: 0}
 	for i, e := range path {
 		places[e.ID.Seq] = i + 1
@@ -396,7 +400,8 @@ func (p *Player) switchPath(ctx context.Context, head uint64) error {
 	return p.seek(ctx, place)
 }
 
-// seqAt returns the record of the state after n records have been played.
+// seqAt returns the seq of the last record after n records have been played. For n = 0 this is the
+// record of the first state.
 func (p *Player) seqAt(n int) uint64 {
 	if n > 0 {
 		return p.path[n-1].seq

@@ -69,8 +69,8 @@ func newPast(t *testing.T, seed uint64) *past {
 	return p
 }
 
-// A show is a file system for a reader under test. It has the files of one moment of the recording.
-// Between two calls of the reader it switches to a later moment, in which files are missing.
+// A show is a file system for a reader under test. It has the files of one moment of a past. After
+// a given number of calls, it switches to a later moment, so files vanish while the reader runs.
 type show struct {
 	*disktest.Mem
 	*past
@@ -78,20 +78,19 @@ type show struct {
 	at int
 	// calls counts the calls since s.jump was set.
 	calls int
-	// jump is the number of a call. Just before this call, the show switches to moment s.to. If
-	// jump is 0, the show does not switch.
+	// Just before call number jump, the show switches to moment s.to. If jump is 0, the show does
+	// not switch.
 	jump int
-	// to is the number of the moment for the first switch.
+	// to is the number of the moment to which call number jump switches.
 	to int
-	// pace is the number of moments by which the show advances before each call after call number
-	// s.jump.
+	// Each call after call number jump advances the show by pace moments.
 	pace int
 }
 
-// cut switches s to a moment.
+// cut switches s to moment number at.
 func (s *show) cut(at int) { s.at, s.Mem = at, s.moments[at].files }
 
-// call counts a call. From call number s.jump on, each call first switches s to a later moment.
+// call counts a call. It switches to a later moment as jump, to and pace say.
 func (s *show) call() {
 	if s.jump == 0 {
 		return
@@ -103,7 +102,7 @@ func (s *show) call() {
 	}
 }
 
-// stand keeps s at its current moment.
+// stand keeps s at its current moment from now on.
 func (s *show) stand() { s.jump = 0 }
 
 func (s *show) Open(name string) (disk.File, error) {
@@ -150,7 +149,8 @@ var followers = map[string]func(t *testing.T, s *show) (follow func() uint64){
 		require.NoError(t, err)
 		check := func() { require.Equal(t, s.digests[p.Recorded().Seq], storetest.Persistent(w)) }
 		check()
-		// If no files vanish while the player opens, move it to its last tick.
+		// In the second use, files vanish only after the player is open. Let it begin at its last
+		// tick.
 		if s.jump == 0 {
 			require.NoError(t, p.Seek(storetest.Background, p.End()))
 		}

@@ -97,8 +97,9 @@ func appendFieldsWith(fields []string, path string, v layout.Value, e ecs.Entity
 
 // search adds the rows of c that contain the entity, in the order of rows.
 func (l *referrers) search(ctx context.Context, c *image.Component) error {
-	// In values of fixed width, an entity takes 8 bytes. Other values are MessagePack, in which a
-	// number has one encoding. The bytes may match by chance, so add decodes the value too.
+	// needle has the bytes of the encoded entity: 8 bytes in values of fixed width, and a
+	// MessagePack number in other values. Other data can have the same bytes by chance, so add()
+	// decodes the value too.
 	needle := binary.LittleEndian.AppendUint64(nil, uint64(l.entity))
 	if c.Width < 0 {
 		enc := format.NewEncoder()

@@ -8,10 +8,14 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// Space is reported per file, so the sums are the file sizes. Every byte counts once, by its use.
-// Bytes of unknown use count as Tree. A page that several snapshots share counts for the file
-// that contains it. The field Shared of a snapshot is the size of the pages that it shares. Only
-// sizes are read, without contents and checksums.
+// Space is reported per file, and the parts of a file add up to its size. Bytes of unknown use
+// count as Tree.
+//
+// Several snapshots can share a page. The page then counts for the file that contains it. A
+// snapshot that refers to pages of other files has the total size of these pages in its field
+// Shared.
+//
+// Only sizes are read, without contents and checksums.
 
 // A Space says how the bytes of the files of a store or save are used.
 type Space struct {
@@ -31,16 +35,16 @@ type SnapshotSpace struct {
 	// Entities is the registry: the live entities and their order.
 	Entities   int64
 	Components []ComponentSpace // Ordered by component number.
-	// References is the size of entries that contain no page, but refer to an equal page elsewhere
-	// in this file or in another file.
+	// References is the size of the references to pages. An entry holds a reference instead of a
+	// page if this file or another file already contains an equal page.
 	References int64
-	// Tree is the size of the keys and the unused space between them.
+	// Tree is the size of the keys, of the unused space between them, and of pages of unknown use.
 	Tree int64
 	// Free is unused space left over from writing. It contains no pages and no references.
 	Free      int64
 	Checksums int64
 
-	// Shared is the size of the pages that this state has in other readable files.
+	// Shared is the size of the pages in other readable files that this file refers to.
 	Shared int64
 }
 
@@ -76,9 +80,9 @@ type sharedPage struct {
 // file.
 type pageSizes map[sharedPage]int64
 
-// snapshotSpace returns the space of a snapshot, and the pages that it shares. It adds the sizes of
-// the snapshot's own pages to sizes. The sizes of shared pages are known only after all files are
-// read. So the caller computes the field Shared.
+// snapshotSpace returns the space of a snapshot, without the field Shared, and the list of its
+// shared pages. It adds the sizes of the pages in this file to sizes. The caller computes Shared
+// after it has read all files, because only then the sizes of all pages are known.
 func snapshotSpace(v *catalog.Catalog, info catalog.SnapshotInfo, sizes pageSizes) (SnapshotSpace, []sharedPage, error) {
 	s := SnapshotSpace{Name: info.Name, Size: info.Size}
 	r, err := snap.Open(v.Files, info.Name, catalog.SnapshotName)
@@ -129,7 +133,7 @@ func (s *SnapshotSpace) array(k pagefile.Key) *int64 {
 	case k.Column == format.RegistryColumn:
 		return &s.Entities
 	case k.Column < format.FirstColumn || number >= int64(len(s.Components)):
-		// A page that no reader uses counts as Tree.
+		// No reader uses this page.
 		return &s.Tree
 	}
 	c := &s.Components[number]
@@ -172,8 +176,8 @@ func segmentSpaces(v *catalog.Catalog) []SegmentSpace {
 	return spaces
 }
 
-// oldestAncestor returns the oldest known ancestor of the head, if a lost record hides the
-// ancestors before it. It returns 0 if the path reaches the beginning of the history.
+// oldestAncestor returns the oldest known ancestor of the head. If the path to the head reaches the
+// beginning of the history, the result is 0.
 func oldestAncestor(v *catalog.Catalog) uint64 {
 	last := journal.Entry{}
 	for e := range v.Log.Ancestors(v.Log.Head) {

@@ -45,7 +45,7 @@ type State struct {
 	view     *View
 	wanted   func(*image.Component) bool // Selects the components to load and to update.
 	aliveSet *aliveSet                   // Set of live entities, or nil before Count is called.
-	// registryLoaded says that outline has the registry. Then there is no aliveSet.
+	// registryLoaded says that outline has the registry. In that case aliveSet is not used.
 	registryLoaded bool
 	roomy          bool // checkRoom has succeeded.
 	// failed says that a page could not be read. In that case Read starts again with the whole
@@ -73,15 +73,15 @@ func (v *View) readNearest(ctx context.Context, seq uint64, f func(*State) error
 	return v.readFrom(ctx, bases[0], seq, everyComponent, f)
 }
 
-// leadingBases returns the snapshots that lead to record seq without a change of the schema,
-// nearest first. It includes snapshots that cannot be read.
+// leadingBases returns the snapshots from which replay can reach record seq, nearest first. The
+// schema must not change on the way. Unreadable snapshots are included.
 func leadingBases(v *catalog.Catalog, seq uint64) []catalog.SnapshotInfo {
 	return slices.DeleteFunc(v.CandidateSnapshots(seq), func(s catalog.SnapshotInfo) bool { return s.Err == nil && !v.SameSchemaPath(s, seq) })
 }
 
-// firstReadable calls read() with each snapshot of bases until a call succeeds. All bases lead to
-// record seq: an older snapshot needs more ticks. If all calls fail, firstReadable joins their
-// errors.
+// firstReadable calls read() with each snapshot of bases, in this order, until a call succeeds.
+// Each of them leads to record seq, after fewer or more ticks. If all calls fail, firstReadable
+// joins their errors.
 func firstReadable(ctx context.Context, v *catalog.Catalog, bases []catalog.SnapshotInfo, seq uint64, read func(catalog.SnapshotInfo) error) error {
 	var skipped []error
 	for _, s := range bases {
@@ -122,7 +122,7 @@ func (v *View) readFrom(ctx context.Context, s catalog.SnapshotInfo, seq uint64,
 	if err := v.cat.Records(ctx, path, st.advance); err != nil {
 		return err
 	}
-	// A save has no rows of dead entities.
+	// A save never has rows of dead entities.
 	if !v.IsSave() {
 		if err := st.dropDead(ctx); err != nil {
 			return err
@@ -331,11 +331,11 @@ type stateColumn struct {
 	// The fields below are unused if inMemory is set.
 	sparse, dense, data format.Array
 
-	// The fields below cache one page of each array: the page that was read most recently. The
-	// field rows has a page of the sparse array. It is empty if no index of this page has a row.
+	// The fields below cache the most recent page of each array. rows has a page of the sparse
+	// array. If no index on that page has a row, rows is empty.
 	rows []int32
-	// rowsPage is the number of the cached page plus one; 0 means that no page is cached. The same
-	// is true of entityPage and valuePage.
+	// rowsPage is the number of the page in rows, plus one. 0 means that no page is cached.
+	// entityPage and valuePage work in the same way.
 	rowsPage   int
 	entities   []byte
 	entityPage int
@@ -564,8 +564,8 @@ func (c *stateColumn) load(ctx context.Context) error {
 	return nil
 }
 
-// checkRoom returns an error if the files have no room for the rows that the manifest claims. So
-// memory is only allocated for rows that the files can hold.
+// checkRoom returns an error if the manifest claims more rows than the files can hold. Without this
+// check, a damaged manifest could make the caller allocate too much memory.
 func (s *State) checkRoom() error {
 	if s.roomy = s.roomy || s.Whole() || s.reader.Plausible(); !s.roomy {
 		return s.fault(errors.New("it claims more rows than the files can hold"))
@@ -649,8 +649,8 @@ func (s *State) apply(t *format.Tick, id journal.ID) error {
 	return nil
 }
 
-// dropDead drops the rows of dead entities, which no-rewind components may have. Later rows move
-// up, so all rows are loaded first.
+// dropDead drops the rows of dead entities in no-rewind components. Later rows then move up in
+// memory, but not in the file. So dropDead loads all rows first.
 func (s *State) dropDead(ctx context.Context) error {
 	for n := range s.columns {
 		if c := &s.columns[n]; !c.Rewinds && s.wanted(c.Component) {

@@ -140,7 +140,7 @@ func sameSweep(t *testing.T, im *image.Image, s *inspect.State) {
 	components := s.Outline().Components
 	type met struct {
 		e ecs.Entity
-		// next is the field Next of the entity's span.
+		// next is the index at which the next span begins.
 		next int
 		has  []bool
 		rows []string
@@ -232,7 +232,7 @@ func TestRead_PagesSameAsWholeState(t *testing.T) {
 // The columns have several pages, and their rows are not in the order of entities.
 func TestState_ManyPages(t *testing.T) {
 	for _, o := range []struct {
-		// With 3, about a third of the entities is destroyed: see manyPages.
+		// If every is 3, manyPages destroys about a third of the entities.
 		every int
 		persist.FileOptions
 	}{{every: 3}, {every: 400}, {every: 3, FileOptions: persist.FileOptions{Compress: true}}} {
@@ -378,8 +378,8 @@ func TestSweep_MemoryOfRowsInIndexOrder(t *testing.T) {
 	require.LessOrEqual(t, held, min(3*parallel.Workers(), 19)*a)
 }
 
-// The sweep begins in the middle. Rows of the visited entities are on pages that mostly belong to
-// earlier entities. The sweep must keep only these rows in memory, not the whole pages.
+// The sweep visits only the last entities. Some of their rows have moved to pages that have mostly
+// rows of earlier entities. The sweep must keep only the needed rows of such pages in memory.
 func TestSweep_MovedRows(t *testing.T) {
 	type wide struct{ Values [64]uint64 }
 	w := ecs.NewWorld(ecs.Options{})

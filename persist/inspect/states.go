@@ -122,8 +122,8 @@ func (v *View) Cursor(ctx context.Context, seq uint64) (*Cursor, error) {
 // the first tick that cannot be read, and returns the earlier ticks with the error.
 //
 // The operations of all returned ticks stay in memory, so read many ticks in batches of a few
-// hundred. Several goroutines read a batch. The first call also follows the ancestors of the
-// head. Otherwise the cost is that of reading the ticks.
+// hundred. Several goroutines read a batch. The first call also follows the ancestors of the head.
+// Later calls cost as much as reading the ticks.
 func (v *View) Commits(from, to uint64) ([]Commit, error) {
 	entries := v.cat.EntriesBetween(from, to)
 	commits := make([]Commit, len(entries))
@@ -154,8 +154,8 @@ func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *
 		Catalog: v.cat,
 		Before: func(_ context.Context, was, im *image.Image, r *catalog.Record) error {
 			older, kept = was, nil
-			// The tick changes im in place, unless a conversion before the tick has made a new
-			// image.
+			// If was and im are the same image, the tick will change it in place, so copy its rows.
+			// A conversion before the tick makes a new image and leaves the old one unchanged.
 			if was == im {
 				kept = keepRows(im, r.Decoded)
 			}

@@ -15,16 +15,18 @@ import (
 
 // A sweep visits all live entities in the order of their indices. Several goroutines read their
 // values, and each page is read once. A [Span] has the entities of one page of the sparse array,
-// which is 4096 indices. Two methods use the pages of data:
+// which is 4096 indices.
 //
-//   - get() returns the rows of the span. It reads a page at the first use.
-//   - pass() marks these rows as passed. It releases each page whose rows are all passed.
+// The values of a span can be on any page, and a page can have values of many spans. So pages are
+// cached, and each page counts how many of its rows are still needed. Two methods of the cache do
+// this:
 //
-// Rows of one page may belong to spans that are far apart, and spans end in any order. A page stays
-// in memory until all of its rows are passed.
+//   - get() returns the page of a row. It reads the page at the first use.
+//   - pass() marks the rows of a finished span as passed. It releases a page if all of its rows are
+//     passed.
 //
-// A sweep can begin in the middle. It does not visit the entities before its start. If too many
-// pages stay in memory, skip() marks the rows of the earlier entities as passed.
+// A sweep can begin in the middle. Then it never passes the rows of earlier entities, and their
+// pages would stay in memory. If too many pages are in memory, skip() marks these rows as passed.
 
 // A Span is a range of live entities, by index, in a [State.Sweep]. It gives access to their
 // values.
@@ -38,13 +40,13 @@ type Span struct {
 // start of a span: 0 or the Next of another span. Several goroutines compute a result for each
 // span. Sweep passes the results to take() in index order. It ends at the first error.
 //
-// Each goroutine calls asker() once to make its own function, and then calls this function with
-// each of its spans. This function may read the given components of the span's entities. The
-// components must be in the outline of s.
+// Each goroutine calls asker() once. The function that asker() returns computes the result of a
+// span, and is called for each span of that goroutine. It may read the given components of the
+// entities in the span. The components must be in the outline of s.
 //
-// Each page is read once. If most rows are in index order, only a few pages are in memory. When
-// most rows of a page are passed, only the remaining rows stay in memory. At worst the whole column
-// is in memory.
+// Each page is read once. If most rows are in index order, only a few pages are in memory at a
+// time. When few rows of a page remain, only copies of these rows stay in memory. In the worst case
+// the whole column is in memory.
 func (s *State) Sweep(ctx context.Context, from int, components []*Component, asker func() func(*Span) (any, error), take func(any) error) error {
 	if err := s.Count(ctx); err != nil {
 		return err
@@ -107,8 +109,8 @@ func (s *Span) fill(st *State, page int) (err error) {
 func (s *Span) Has(n, i int) bool { return s.of[n].find(s.Entities[i]) >= 0 }
 
 // Row returns the encoded value of component number n of the sweep for entity i of the span, and
-// whether the entity has the component. The value is valid until the function that asker() has made
-// returns.
+// whether the entity has the component. The value is valid until the result of the span is
+// computed.
 func (s *Span) Row(n, i int) (row []byte, has bool, err error) {
 	of := &s.of[n]
 	r := of.find(s.Entities[i])
@@ -128,8 +130,8 @@ func (s *Span) Row(n, i int) (row []byte, has bool, err error) {
 		}
 		of.first, of.end = of.data.Span(page)
 	}
-	// A shrunk page has only the rows that no span has passed. So a missing row was passed already:
-	// two entries of the sparse array name this row, and the file is damaged.
+	// A shrunk page keeps all rows that no span has passed. So another entity has already used this
+	// row, and the file is damaged.
 	if row = of.page.row(r - of.first); row == nil {
 		return nil, false, of.fault(fmt.Errorf("row %d belongs to two entities", r))
 	}
@@ -195,8 +197,8 @@ type sweptPages struct {
 	*stateColumn
 	from int // Index at which the sweep begins.
 	mu   sync.Mutex
-	// pages has the pages in use, by page number. A page is in use from the first row that is read
-	// or passed until all of its rows are passed.
+	// pages has the pages in use, by page number. A page is in use from the first call of get() or
+	// pass() for one of its rows, until all of its rows are passed.
 	pages map[int]*sweptPage
 	few   int // Number of shrunk pages.
 }
@@ -209,8 +211,8 @@ type sweptPage struct {
 	mu   sync.Mutex
 	rows *pageRows // nil before the page is read.
 
-	// The lock of sweptPages guards the fields below. n: the number of rows of the page. left: the
-	// number of these rows that are not passed yet.
+	// The lock of sweptPages guards the fields below. n is the number of rows of the page, and left
+	// is the number of rows that are not passed yet.
 	n, left int
 	passed  []uint64 // Passed rows, as bits.
 	shrunk  bool
@@ -219,9 +221,9 @@ type sweptPage struct {
 // When at most 1/fewRows of a page's rows remain, only these rows stay in memory.
 const fewRows = 16
 
-// manyPages returns how many whole pages of a column may be in memory before skip() is called. If
-// rows are in index order, a sweep has fewer pages in memory: those of one or two spans per
-// goroutine.
+// manyPages returns how many whole pages of a column may be in memory before get() calls skip(). If
+// rows are in index order, the goroutines never need that many pages: each one works on one or two
+// spans at a time.
 func (k *sweptPages) manyPages() int {
 	return (2 + 2*parallel.Workers()) * max(1, format.PageRows/k.data.PageRows)
 }
@@ -264,8 +266,9 @@ func (k *sweptPages) read(p *sweptPage, page int) (rows *pageRows, read bool, er
 	return p.rows, read, nil
 }
 
-// skip marks the rows of entities before the start of the sweep as passed. Rows whose entities
-// cannot be read stay in memory. This is no error: the caller did not ask for these rows.
+// skip marks the rows of a page as passed whose entities are before the start of the sweep. If the
+// entities of some rows cannot be read, these rows stay in memory. This is no error, because the
+// sweep may not need them.
 func (k *sweptPages) skip(p *sweptPage, page int) {
 	first, end := k.data.Span(page)
 	before := make([]uint64, len(p.passed))

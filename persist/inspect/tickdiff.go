@@ -45,8 +45,8 @@ func keepRows(im *image.Image, t *format.Tick) *keptTick {
 	k := &keptTick{tick: im.Tick, schema: im.Stored(), registry: registry(im), columns: make([]keptRows, len(im.Components))}
 	if p := t.Registry; p != nil {
 		before := map[int]ecs.Entity{}
-		// Rows between the old and the new number of live or free entities change their status
-		// without being written.
+		// If the number of live entities changes from 3 to 5, rows 3 and 4 change their status. The
+		// tick need not list these rows.
 		k.ranges = union(p.Ranges, between(im.Alive, p.Alive), between(im.Free, p.Free), between(len(im.Registry), p.Total))
 		// The tick changes im in place, so copy the old entities.
 		everyRowOf(k.ranges, len(im.Registry), func(row int) { before[row] = im.Registry[row] })

@@ -59,8 +59,7 @@ type TraceEvent struct {
 	// Time is the commit time by the clock of the writer; zero if unknown.
 	Time time.Time
 
-	// The fields below describe a component. A value that was set and removed in the same tick is
-	// unknown.
+	// The fields below describe a component. Values that existed only within a tick are unknown.
 	Component string
 	// Number is the number of the component, or -1 if the event concerns the entity itself.
 	Number int
@@ -89,24 +88,24 @@ type Stretch struct {
 }
 
 // stretch returns the Stretch that ends at record seq, and the snapshot at which the Stretch
-// begins. The snapshot is the nearest snapshot whose number is less than the argument older.
-// Without such a snapshot, stretch returns nil. The limit is a snapshot number and not a seq,
-// because a conversion makes two snapshots of one state.
+// begins. This is the nearest snapshot with a number below the argument older. If there is none,
+// stretch returns nil. A conversion makes a second snapshot of the same record, so a seq instead of
+// a number would not distinguish the two.
 func stretch(ctx context.Context, v *View, e ecs.Entity, seq uint64, older uint32) (s *Stretch, base catalog.SnapshotInfo, err error) {
 	bases := slices.DeleteFunc(stretchBases(v.cat, seq), func(s catalog.SnapshotInfo) bool { return s.Number >= older })
 	f, base, err := followFrom(ctx, v, bases, e, seq)
 	switch {
 	case err == nil:
 		s, err = traceStretch(ctx, f, seq)
-	// For an older Stretch, an unreadable snapshot only ends the trace.
+	// In an older Stretch, an unreadable snapshot is not an error: the trace ends there.
 	case older < math.MaxUint32 && ctx.Err() == nil:
 		err = nil
 	}
 	return s, base, err
 }
 
-// stretchBases returns the snapshots that lead to record seq. Snapshots of converted states are
-// last. A conversion is an event, and a Stretch from the converted snapshot would lack this event.
+// stretchBases returns the snapshots that lead to record seq, with snapshots of converted states
+// last. A Stretch that begins at a converted state would not have the conversion as an event.
 func stretchBases(v *catalog.Catalog, seq uint64) []catalog.SnapshotInfo {
 	var bases, converted []catalog.SnapshotInfo
 	for _, s := range v.CandidateSnapshots(seq) {
@@ -119,8 +118,9 @@ func stretchBases(v *catalog.Catalog, seq uint64) []catalog.SnapshotInfo {
 	return append(bases, converted...)
 }
 
-// wasConverted reports whether a conversion made the state of s. In that case the record of s, or
-// an older snapshot of the same state, has another schema.
+// wasConverted reports whether a conversion made the state of s. If so, the schema of s differs
+// from that of its record. If the record was pruned, wasConverted compares s with older snapshots
+// of the same state.
 func wasConverted(v *catalog.Catalog, s catalog.SnapshotInfo) bool {
 	if s.Err != nil {
 		return false
@@ -216,8 +216,8 @@ func (t *trace) parts(ctx context.Context, to uint64) (damage error) {
 		if err == nil {
 			err = t.run(ctx, t.reachable(to))
 		}
-		// If the trace has stopped before the last record, a record is lost, and Path returns the
-		// error.
+		// run() has not reached the last record, because a record on the path is lost. Path returns
+		// the error.
 		if err == nil && t.id.Seq != to {
 			_, err = t.view.cat.Log.Path(t.id.Seq, to)
 			err = t.view.cat.JournalError(err)
@@ -264,8 +264,9 @@ func (t *trace) run(ctx context.Context, seq uint64) error {
 	})
 }
 
-// If record e has another schema, throughConversion continues from the converted snapshot of the
-// current state.
+// A conversion may have changed the schema between the current state and record e.
+// throughConversion then continues from the snapshot of the converted state, and reports an event
+// for each converted component.
 func (t *trace) throughConversion(ctx context.Context, e journal.Entry) error {
 	next, err := t.view.cat.SchemaAt(e)
 	if err != nil || t.schema == next || t.schema.Differs(next) == nil {
@@ -282,7 +283,7 @@ func (t *trace) throughConversion(ctx context.Context, e journal.Entry) error {
 	}
 	before := t.follower
 	t.follower = f
-	// A conversion keeps the numbers of components.
+	// A component has the same number before and after the conversion.
 	for n := range t.rows {
 		if n < len(before.rows) && !before.schema.Components[n].Same(&f.schema.Components[n]) && f.has(n) >= 0 {
 			t.event(before, TraceConverted, n)
@@ -305,8 +306,8 @@ func (t *trace) begin() error {
 	return t.err
 }
 
-// event reports an event. The first argument is the follower at the state before the event, and t
-// is at the state after the event. A removal has no new value, and an addition has no old value.
+// event reports an event. before holds the state before the event, and t the state after the event.
+// A removal has no new value, and an addition has no old value.
 func (t *trace) event(before *follower, kind TraceKind, number int) {
 	if t.err != nil {
 		return

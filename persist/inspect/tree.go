@@ -11,10 +11,10 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A tree is the relation that one field of a component defines, such as ChildOf.Parent. A column
-// reads the entity and the target of each row, 16 bytes per row. A relation links the sources in
-// the column to their targets. Links may form cycles, so a walk over the relation ends at an entity
-// that it has visited.
+// A tree is built from a field that refers to another entity, such as ChildOf.Parent. First, a
+// column reads the entity and the target of each row, which takes 16 bytes per row. Then a relation
+// links each entity to its target and its sources. Links may form cycles, so a walk along the links
+// stops at an entity that it has visited.
 
 // A TreeNode is an entity in the tree that [View.Tree] returns. An entity with the component is a
 // source. The entity in the field is its target, which is above the source. [ecs.None] means no
@@ -34,8 +34,8 @@ type TreeNode struct {
 	Below int
 	// Last says that this is the last source of its target.
 	Last bool
-	// Again says that the node repeats the start of the tree, because of a cycle. Sources and Below
-	// are 0 in this node.
+	// Again says that the links form a cycle and lead back to the start of the tree. Sources and
+	// Below are 0 in this node.
 	Again bool
 }
 
@@ -46,8 +46,8 @@ func (c *EntityComponent) EntityFields() (paths []string) {
 	return paths
 }
 
-// eachEntityField calls f for each field of t that is an entity. f gets the field's path and the
-// field numbers that lead to it. path and steps are those of t.
+// eachEntityField calls f for each field of t that is an entity. For Link.To, f gets this path and
+// the field numbers of Link and To. The arguments path and steps lead to t itself.
 func eachEntityField(t *layout.Type, path string, steps []int, f func(path string, steps []int)) {
 	switch t.Kind {
 	case layout.Entity:
@@ -135,12 +135,14 @@ func (c *column) add(row int, value []byte) error {
 	return err
 }
 
-// A relation links sources and targets. Its members are all entities that have the component, and
-// all targets. Links are indices into members. The target of members[i] is members[target[i]]. The
-// sources of members[i] are the members with the indices sources[first[i]:first[i+1]].
+// A relation links entities with their targets. Its members are all entities that have the
+// component, and all targets. A member is identified by its index in members:
+//
+//   - target[i] is the target of member i.
+//   - sources[first[i]:first[i+1]] are the sources of member i.
 type relation struct {
 	members []member
-	// target[i] is -1 if members[i] has no target, or if its target is not alive.
+	// target[i] is noMember if member i has no target, or if its target is not alive.
 	target  []int
 	first   []int
 	sources []int
@@ -157,9 +159,9 @@ type member struct {
 
 const noMember = -1
 
-// newRelation returns the relation between live entities in c. No-rewind components can have rows
-// of dead entities. Two members are never alive: ecs.None, which stands for no target, and
-// ecs.Vacant, which stands for gaps.
+// newRelation returns the relation of the rows in c. Only a live entity can have a target. Some
+// rows have no live entity: gaps, whose entity is ecs.Vacant, and rows of dead entities in
+// no-rewind components.
 func newRelation(c *column) *relation {
 	r := &relation{number: map[ecs.Entity]int{}}
 	// Sort members by entity, so the result does not depend on the order of a map. Targets are
@@ -196,8 +198,8 @@ func (r *relation) link() {
 			r.first[t+1]++
 		}
 	}
-	// So far, first[t+1] is the number of sources of member t. Replace this number by the end of
-	// the range of these sources in r.sources.
+	// So far, first[t+1] is the number of sources of member t. Add up the numbers, so first[t+1] is
+	// the end of these sources in r.sources.
 	for i := range r.members {
 		r.first[i+1] += r.first[i]
 	}
@@ -256,8 +258,8 @@ func (r *relation) node(i, depth int, last bool) TreeNode {
 }
 
 // walk appends the entity members[start] and all entities below it to nodes, and marks them as
-// visited in the slice met. If the start is in a cycle, the walk returns to the start. The walk
-// visits all other entities once, because each entity has one target.
+// visited in the slice met. Each entity has only one target, so the walk can meet no entity twice,
+// except the start. If the start is in a cycle, walk appends it a second time, with Again.
 func (r *relation) walk(nodes []TreeNode, start int, met []bool) []TreeNode {
 	type open struct {
 		number, node int

@@ -10,8 +10,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// This file has all conversions between the types of this package and those of the packages below
-// persist. Packages below persist get their own types from View.Catalog.
+// This file converts the internal types of persist to the types of this package. Packages in
+// directory persist use View.Catalog to get the internal types.
 
 // A SnapshotInfo describes a snapshot file.
 type SnapshotInfo struct {

@@ -45,9 +45,9 @@ type VerifyReport struct {
 	Notes    []string
 }
 
-// verifyFiles calls check() for each snapshot file. The file of the oldest state comes last. Replay
-// begins with the image of this state, which is then still in memory. verifyFiles also reports the
-// known damage of the journal.
+// verifyFiles calls check() for each snapshot file, from the newest to the oldest state. So the
+// image of the oldest state is still in memory when replay begins with it. verifyFiles also reports
+// the known damage of the journal.
 func verifyFiles(ctx context.Context, v *catalog.Catalog, p *progress.Meter, check func(context.Context, catalog.SnapshotInfo, *VerifyReport) error) (r VerifyReport, err error) {
 	r.Bytes = size(v)
 	done := int64(0)
@@ -165,8 +165,8 @@ func verifySnapshot(ctx context.Context, v *catalog.Catalog, s catalog.SnapshotI
 		report(v, s, r)
 		return im, nil
 	}
-	// The error of loading names only the first damage. If checksums are wrong, report all wrong
-	// checksums instead.
+	// err is only the first damage that loading has met. If checksums are wrong, report all of them
+	// instead.
 	errs := []error{err}
 	if _, e := pagefile.Check(progress.Quiet(ctx), v.Files, s.Name); e != nil {
 		errs = flatten(e)
@@ -176,8 +176,8 @@ func verifySnapshot(ctx context.Context, v *catalog.Catalog, s catalog.SnapshotI
 }
 
 // verifySave checks a save page by page. It needs memory for the entities, but not for their
-// values. It reports whether the check is complete. If the checksums are good but another check
-// fails, it returns false, and verifySnapshot reports the details.
+// values. If checksums are wrong, it reports them. If checksums are good but the state is damaged,
+// it returns false. The caller then loads the save to find the details.
 func verifySave(ctx context.Context, v *catalog.Catalog, s catalog.SnapshotInfo, r *VerifyReport) (done bool, err error) {
 	if s.Err != nil {
 		return false, nil
@@ -200,8 +200,8 @@ func verifySave(ctx context.Context, v *catalog.Catalog, s catalog.SnapshotInfo,
 	return true, nil
 }
 
-// verifyFile checks the checksums of one file. If the checksums are good, it reports why the file
-// could not be opened.
+// verifyFile checks the checksums of one file. A file can have good checksums but a manifest that
+// cannot be read. verifyFile then reports the error of opening the file.
 func verifyFile(ctx context.Context, v *catalog.Catalog, s catalog.SnapshotInfo, r *VerifyReport) error {
 	_, err := pagefile.Check(ctx, v.Files, s.Name)
 	errs := flatten(err)
@@ -227,8 +227,8 @@ func report(v *catalog.Catalog, s catalog.SnapshotInfo, r *VerifyReport, errs ..
 	}
 }
 
-// flatten splits an error that errors.Join made. An error that wraps two others with its own text
-// counts as one error.
+// flatten splits an error that errors.Join made. An error that only wraps several others, with a
+// text of its own, is not split.
 func flatten(err error) []error {
 	if err == nil {
 		return nil

@@ -14,27 +14,27 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// A replayCheck replays each record exactly once if a snapshot leads to it. It also replays the
-// records of rewound branches. At each record with several children, replay continues with the
-// image on the child with the most descendants. On the other children, it continues with copies of
-// the image.
+// A replayCheck replays all records to which a snapshot leads, also those of rewound branches. It
+// replays each record once. If several records continue a state, the image is copied for each of
+// them but one. The record with the most descendants gets the image itself.
 //
-// A branch on a copy has at most half of the remaining records. So the number of copies that exist
-// at the same time is at most the binary logarithm of the number of records.
+// So a branch on a copy has at most half of the remaining records. For n records, at most log2(n)
+// copies exist at the same time.
 type replayCheck struct {
 	*catalog.Catalog
 	// children maps a record to the records that continue it.
 	children map[uint64][]journal.Entry
 	// size maps a record to the number of its descendants plus one.
 	size map[uint64]int
-	// reached has the records that replay has reached, and the records of snapshots.
+	// reached has the records whose states were replayed or loaded from a snapshot.
 	reached map[uint64]bool
 	// way has the records on the path to the head.
 	way map[uint64]bool
-	// states has the snapshots of each state. A converted state has two snapshots.
+	// states has the snapshots of each state. A conversion makes a second snapshot of the same
+	// state, with another schema.
 	states   map[journal.ID][]catalog.SnapshotInfo
 	progress *progress.Meter
-	// base is the image of the oldest state. If it is nil, load reads the state again.
+	// base is the image of the oldest state, or nil if load must read it.
 	base *image.Image
 
 	replayed, rewound int
@@ -42,10 +42,11 @@ type replayCheck struct {
 }
 
 // verifyReplay replays all records. It begins with the given image of the oldest state. If files
-// are removed in the meantime, it lists the files again and starts over. The head may then be older
-// than all remaining files. So an unreachable head is not damage.
+// are removed in the meantime, it lists the files again and starts over. The program may even have
+// removed all files that lead to the old head. So after a second listing, an unreachable head is
+// not damage.
 func verifyReplay(ctx context.Context, v *catalog.Catalog, base *image.Image, r *VerifyReport) error {
-	// Problems count only if no file was removed while this round ran.
+	// Files may vanish while this loop body runs. In that case its problems are discarded.
 	for try := range catalog.MaxListings {
 		c := newReplayCheck(ctx, v)
 		c.base, base = base, nil
@@ -119,9 +120,8 @@ func (c *replayCheck) run(ctx context.Context) error {
 	return nil
 }
 
-// load returns the state of s. If c.base has this state, load returns c.base instead of reading the
-// file. A converted state has two snapshots with different schemas, so load compares the schema
-// too. load sets c.base to nil, because replay changes the image.
+// load returns the state of s. If c.base has the same state and schema, load returns c.base and
+// does not read the file. It sets c.base to nil, because replay will change the image.
 func (c *replayCheck) load(ctx context.Context, s catalog.SnapshotInfo) (*image.Image, error) {
 	im := c.base
 	c.base = nil
@@ -132,7 +132,8 @@ func (c *replayCheck) load(ctx context.Context, s catalog.SnapshotInfo) (*image.
 	return im, err
 }
 
-// problem reports err. It ignores a removed file: later snapshots lead to the same records.
+// problem reports err, but not a missing file. A file that retention has removed is no damage, and
+// later snapshots lead to the same records.
 func (c *replayCheck) problem(err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		c.problems = append(c.problems, err)
@@ -200,7 +201,7 @@ func (c *replayCheck) step(ctx context.Context, im *image.Image, e journal.Entry
 	}
 	if err := c.compare(im, e); err != nil {
 		c.problem(err)
-		// Later records are replayed from later snapshots, if there are any.
+		// Stop here. run() replays the later records from a later snapshot, if there is one.
 		return nil, nil
 	}
 	return im, nil

@@ -50,7 +50,7 @@ func TestVerify_EveryBranch(t *testing.T) {
 	snapshots := v.Catalog().Snapshots
 	for i := range snapshots {
 		if snapshots[i].ID.Seq == 0 {
-			// Skip the oldest state: no replay computes its digest.
+			// Replay begins at the oldest state, so it does not compare the digest of that state.
 			continue
 		}
 		good := snapshots[i].Digest

@@ -112,9 +112,9 @@ func (v *View) InUse() bool { return v.cat.InUse }
 // it checks the lock of the store.
 func (v *View) InUseNow() bool { return !v.IsSave() && catalog.Held(v.cat.Files) }
 
-// WatchWriter returns a function that checks the lock of the store. Call the function repeatedly
-// until v is closed. The returned function calls changed() when the writing program has ended, and
-// when another program has opened the store. The first check only stores the current status.
+// WatchWriter returns a function look() that checks the lock of the store. Call look() repeatedly
+// until v is closed. look() calls changed() when the writing program has ended, and when another
+// program has opened the store. The first call of look() only stores the current status.
 //
 // The argument program is the text of the lock file, as [View.LockHolder] returns it. The other
 // arguments tell what happened:
@@ -124,8 +124,8 @@ func (v *View) InUseNow() bool { return !v.IsSave() && catalog.Held(v.cat.Files)
 //	neither is true     the program failed or was killed
 //
 // A check reads the lock file, and holds a shared lock for a moment, like Locked of [disk.FS]. A
-// program that opens the store at that moment tries again. Checks run at most twice a second; calls
-// in between do nothing.
+// program that opens the store at that moment tries again. look() checks at most twice a second,
+// and does nothing if it is called more often.
 func (v *View) WatchWriter(changed func(program string, running, closed bool)) (look func()) {
 	if v.IsSave() {
 		return func() {}

@@ -44,9 +44,9 @@ func (w *writerWatch) look() {
 	}
 }
 
-// signed reports whether says, the text of the lock file, names the program that holds the lock. A
-// program first locks the store and then writes the lock file. So the text may still be that of an
-// earlier program.
+// signed reports whether the text of the lock file is that of the program that holds the lock. A
+// program first takes the lock and then writes the text. In between, the file still has the text of
+// the earlier program.
 func (w *writerWatch) signed(says string) bool {
 	return says != "" && (says != w.says || w.held || !w.begun)
 }

@@ -142,7 +142,8 @@ func (c *compaction) fill(ctx context.Context, r *rewrite) error {
 	if err != nil {
 		return fmt.Errorf("named snapshots, which can be left out: %w", err)
 	}
-	// Use Base instead of At, because ticks are applied to this image.
+	// Base keeps rows of dead entities, because the ticks that are applied below depend on them. At
+	// drops these rows.
 	im, err := c.Base(ctx, c.from)
 	if err != nil {
 		return err

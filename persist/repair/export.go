@@ -146,8 +146,8 @@ type exporter struct {
 	lines bool
 	value bytes.Buffer
 
-	// before: text to write before the next item, for example a separator. behind: the text that
-	// closes the list.
+	// before is the text to write before the next item, for example a separator. behind is the text
+	// that closes the list.
 	before, behind string
 }
 
@@ -213,8 +213,8 @@ func (x *exporter) rows(ctx context.Context, c *image.Component) error {
 		case c.Entities[row] != ecs.Vacant:
 			r.Entity = c.Entities[row].String()
 		default:
-			// The digest covers the value of a gap, so the value is written unless it is the
-			// default.
+			// The value of a gap is part of the digest, so it must be exported. Only the default
+			// value can be left out.
 			r.Gap = true
 			if gap := implicitGap(c); gap != nil && string(c.Row(row)) == string(gap) {
 				r.Value = nil
@@ -225,8 +225,9 @@ func (x *exporter) rows(ctx context.Context, c *image.Component) error {
 	return nil
 }
 
-// implicitGap returns the gap value that an export may leave out, or nil. A large value must be
-// written: otherwise a small file could demand much memory.
+// implicitGap returns the default value of gaps if an export may leave it out, otherwise nil. A
+// value above maxImplicit bytes must be written. Otherwise a small file with many gaps could demand
+// much memory.
 func implicitGap(c *image.Component) []byte {
 	switch {
 	case len(c.Default) > 0 && len(c.Default) <= maxImplicit:

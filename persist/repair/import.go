@@ -36,8 +36,8 @@ func Import(ctx context.Context, r io.Reader, edited bool) (*inspect.Image, erro
 	x := &importer{d: json.NewDecoder(lines), schema: format.NewSchema()}
 	x.d.DisallowUnknownFields()
 	if err := x.read(ctx); err != nil {
-		// Cancellation, a read error or a newer format may be the cause of err. Then the cause is
-		// returned instead.
+		// err may be only a consequence of cancellation, a read error or a newer format. If so,
+		// return that reason.
 		reason := errors.Join(ctx.Err(), lines.err)
 		if errors.Is(err, format.ErrNewer) {
 			reason = errors.Join(reason, err)
@@ -46,7 +46,7 @@ func Import(ctx context.Context, r io.Reader, edited bool) (*inspect.Image, erro
 			return nil, reason
 		}
 		offset := x.d.InputOffset()
-		// The decoder stopped before the faulty value, which is on the next line.
+		// The decoder stopped at the end of the line before the faulty value. Go to the next line.
 		if x.unread {
 			offset++
 		}
@@ -105,7 +105,7 @@ type importer struct {
 	image  *image.Image   // Exists from the first entity or row on.
 	stage  int            // Index in stages of the current list.
 	listed bool           // The export is one document, not one item per line.
-	unread bool           // The decoder stopped before the faulty value.
+	unread bool           // decode failed before it read any of the value.
 }
 
 var stages = []string{exportComponents, exportEntities, exportRows}
@@ -143,11 +143,12 @@ func (x *importer) read(ctx context.Context) error {
 	return x.enter(exportRows)
 }
 
-// decode reads a value. It sets x.unread to whether an error occurred before the value.
+// decode reads a value. If it fails before it has read any of the value, it sets x.unread to true,
+// otherwise to false.
 func (x *importer) decode(v any) error {
 	before := x.d.InputOffset()
 	err := x.d.Decode(v)
-	// The offset may be one larger, because the decoder may have read a comma.
+	// The decoder may have read a comma before the value, which is one byte.
 	x.unread = err != nil && x.d.InputOffset() <= before+1
 	return err
 }

@@ -10,12 +10,15 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A damaged state is repaired so that a world can load it. Three arrays are partly redundant, so
-// one array may have data that another has lost. The sparse array maps an index to a row. The dense
-// array maps a row to an entity. The registry maps a row to a live entity. First, pointBack()
-// restores the entities of rows. Then mendRegistry() adds to the registry the entities that only
-// components have. Last, mendComponent() drops the rows that are still incomplete. No value is
-// guessed: a row without an entity or without its value is dropped.
+// A damaged state is repaired so that a world can load it. Some data is stored twice, so one array
+// may have data that another has lost. The sparse array maps an index to a row. The dense array
+// maps a row to an entity. The registry lists all entities. There are three steps:
+//
+//   - pointBack() restores entities of rows from the sparse array and the registry.
+//   - mendRegistry() adds the entities to the registry that only components have.
+//   - mendComponent() drops the rows that are still incomplete.
+//
+// No value is guessed: a row without an entity or without its value is dropped.
 
 // A Missing says how many rows a component or resource lacks in a state that was restored from a
 // damaged file.
@@ -28,9 +31,9 @@ type Missing struct {
 	Of int
 }
 
-// mended completes the state from the known rows of p. It drops incomplete rows, and completes
-// the registry from the entities of components. It returns the missing rows, the number of live
-// entities that are lost, and the number of indices that are retired.
+// mended makes a complete state from the known rows of p. It returns the rows that each component
+// lacks. It also returns the number of lost live entities, and the number of indices that can never
+// be reused.
 func (p *pieces) mended() (missing []Missing, entities, retired int) {
 	p.pointBack()
 	entities, retired = p.mendRegistry()
@@ -48,9 +51,9 @@ func (p *pieces) mended() (missing []Missing, entities, retired int) {
 	return missing, entities, retired
 }
 
-// pointBack fills in unknown entities of rows. A sparse array maps an index to a row, and the
-// registry maps the index to an entity. If a sparse array has no entry for an index, the index is a
-// gap.
+// pointBack restores unknown entities of rows. For each index on a sparse page, the page has the
+// row, and the registry has the entity. An indexed component has a gap at each index that is not on
+// the page.
 func (p *pieces) pointBack() {
 	rows := p.rowsByIndex()
 	for _, page := range p.sparse {
@@ -60,15 +63,16 @@ func (p *pieces) pointBack() {
 		err := format.DecodeSparsePage(page.Content, func(i int, row uint32, count int) error {
 			for j := range count {
 				entry[i+j] = true
-				// Rows known from the dense array stay. In an indexed component, row and index are
-				// equal.
+				// Do not replace an entity that the dense array has. In an indexed component, a row
+				// that differs from its index is damage.
 				if index, r := first+i+j, int(row)+j; r < len(known) && !known[r] && index < len(rows) && (!c.Indexed || r == index) {
 					known[r] = p.pointTo(c, r, rows[index])
 				}
 			}
 			return nil
 		})
-		// A sparse page lists every index with a row, so all other indices of the page are gaps.
+		// A sparse page has every index with a row. So in an indexed component, all other indices
+		// of the page are gaps.
 		for i := 0; c.Indexed && err == nil && i < format.PageRows && first+i < len(known); i++ {
 			known[first+i] = known[first+i] || !entry[i]
 		}
@@ -81,7 +85,7 @@ func (p *pieces) pointTo(c *image.Component, r, row int) bool {
 	if row < 0 || row >= p.im.Alive {
 		return false
 	}
-	// Row r was counted as a gap.
+	// Until now, this unknown row held ecs.Vacant and counted as a gap.
 	c.CountGap(c.Entities[r], -1)
 	c.Entities[r] = p.im.Registry[row]
 	return true
@@ -101,8 +105,8 @@ func (p *pieces) rowsByIndex() []int {
 	return rows
 }
 
-// mendRegistry makes the registry hold each index once again. Unknown rows of live entities get the
-// entities that occur only in components. An index without a known entity is retired, because its
+// mendRegistry completes the registry, so each index has one row again. Live rows that are unknown
+// get the entities that only components have. An index without a known entity is retired: its
 // generation is lost, and an old handle must never become valid again. mendRegistry returns how
 // many live entities and how many indices are lost.
 func (p *pieces) mendRegistry() (lost, unused int) {
@@ -115,7 +119,7 @@ func (p *pieces) mendRegistry() (lost, unused int) {
 			alive, found = append(alive, found[0]), found[1:]
 		case !p.registry[row] && row < im.Alive:
 			lost++
-		// The row is free or retired. Its index is retired below, unless another row has the index.
+		// A free or retired row is lost. If no other row has its index, the index is retired below.
 		case !p.registry[row]:
 		case row < im.Alive:
 			alive = append(alive, e)
@@ -130,7 +134,7 @@ func (p *pieces) mendRegistry() (lost, unused int) {
 		used[e.Index()] = true
 	}
 	for index, used := range used {
-		// Retire the index with the highest generation, so it cannot be reused.
+		// An index with the highest generation is never reused.
 		if !used {
 			retired = append(retired, ecs.NewEntity(uint32(index), math.MaxUint32))
 			unused++

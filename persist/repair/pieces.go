@@ -14,9 +14,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// pieces is a state that was filled with the readable pages of a damaged snapshot. The rows of all
-// other pages are unknown. Entities and values have separate pages. So a row may have a known
-// entity and an unknown value. A tick that writes an unknown row makes the row known.
+// pieces is a state with the rows of the readable pages of a damaged snapshot. All other rows are
+// unknown. Entities and values have separate pages, so a row may have a known entity and an unknown
+// value. A tick that writes an unknown row makes it known.
 type pieces struct {
 	im       *image.Image
 	digest   ecs.Digest // The digest of the complete state.
@@ -78,8 +78,8 @@ func gather(ctx context.Context, v *catalog.Catalog, name string) (*pieces, erro
 	return p, nil
 }
 
-// restored returns the original state if its digest shows that the pages were enough to restore it.
-// Otherwise restored returns nil, and p is unusable.
+// restored returns the original state if it could be restored completely. The recorded digest shows
+// this. Otherwise restored returns nil, and p is unusable.
 func (p *pieces) restored() *image.Image {
 	p.mended()
 	if p.im.Link(context.Background()) != nil || p.im.Digest() != p.digest {
@@ -141,8 +141,8 @@ func (p *pieces) editable(t *format.Tick) *format.Tick {
 	return &known
 }
 
-// patched marks the rows that t wrote as known. When an array grows, its new rows are unknown
-// until the tick writes them. A valid tick writes all of them.
+// patched marks the rows that t wrote as known. New rows at the end are unknown if t does not write
+// them, which happens only in a damaged tick.
 func (p *pieces) patched(t *format.Tick) {
 	if r := t.Registry; r != nil {
 		p.registry = p.registry.patched(r.Total, r.Ranges)

@@ -18,11 +18,11 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// Recovery first looks for the newest good state on the path to the wanted state. Then it finds
-// how much of the history before that state can be written:
+// Recovery first looks for the newest good state on the path to the wanted state. Then it writes
+// this state, with as much of the earlier history as possible.
 //
-// The first attempt has the wanted state as its target. The result of an attempt decides about the
-// next step:
+// An attempt loads a snapshot and replays ticks up to a target. The first target is the wanted
+// state. The result of an attempt decides about the next step:
 //
 //   - A tick cannot be applied: The next target is the record before that tick.
 //   - No snapshot can be used: The next target is an older record that a snapshot leads to.
@@ -42,9 +42,9 @@ type RecoverOptions struct {
 	// or the name of a save. The default is the file system of the operating system.
 	Files disk.FS
 
-	// Partial allows a state that is restored from the good pages of a damaged snapshot and the
-	// ticks after the snapshot. Recover uses it only if it is newer than any complete state. Lost
-	// rows are missing in the result, so the store was never in that state.
+	// Partial allows an incomplete state. Recover restores it from the good pages of a damaged
+	// snapshot, and applies the ticks after the snapshot. It does so only if no complete state is
+	// as new. The result lacks the lost rows, so the store was never in that state.
 	Partial bool
 }
 
@@ -54,9 +54,9 @@ type RecoverReport struct {
 	Tick, Seq uint64
 	Wanted    uint64 // The seq of the wanted state.
 
-	// Lost is the number of records between the saved and the wanted state, or an upper limit if
-	// the path is unknown. LostFrom is the first of these records. The error More describes damage
-	// that may have destroyed even newer ticks. It may be nil.
+	// Lost is the number of records after the saved state, up to the wanted state. If the path is
+	// unknown, Lost is an upper limit. LostFrom is the first of these records. More is damage that
+	// may have destroyed even newer ticks, or nil.
 	Lost     int
 	LostFrom uint64
 	More     error
@@ -72,8 +72,7 @@ type RecoverReport struct {
 	// Ticks is the number of ticks after From in the result, including rewound branches.
 	Ticks int
 
-	// DroppedTicks is the number of readable ticks to which no good state leads. The result lacks
-	// them.
+	// DroppedTicks is the number of readable ticks that the result lacks.
 	DroppedTicks int
 	// Tips are the ends of branches that are newer than the saved state.
 	Tips []Tip
@@ -82,13 +81,12 @@ type RecoverReport struct {
 	// DroppedNames lists the named snapshots that are not in the result.
 	DroppedNames []string
 
-	// Partial says that the state was restored from the pages of a damaged snapshot. The result
-	// has no history, and belongs to a new world. Missing lists the rows that are known to be
-	// lost. Entities is the number of lost entities that were alive. Retired is the number of
-	// indices that are never reused, since their generations are unknown.
+	// Partial says that the saved state is incomplete, see RecoverOptions.Partial. The result has
+	// no history, and belongs to a new world. Missing lists the rows that are known to be lost.
+	// Entities is the number of live entities that are lost. Retired is the number of indices that
+	// can never be reused, because their generations are lost.
 	Partial bool
-	// Pieces says that the saved state is complete, but RecoverOptions.Partial would yield a newer
-	// state.
+	// Pieces says that RecoverOptions.Partial may yield a newer state than the saved one.
 	Pieces            bool
 	Missing           []Missing
 	Entities, Retired int
@@ -137,8 +135,8 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 	}
 	defer v.Close()
 	s := &salvage{Catalog: v, bad: map[uint64]bool{}, failed: map[uint32]bool{}}
-	// A snapshot may come from the store of another world. Without a journal, the right world is
-	// unknown.
+	// Skip snapshots that come from the store of another world. Without a journal, the right world
+	// is unknown, so use all snapshots.
 	for _, sn := range v.Snapshots {
 		if sn.Err == nil && (v.IsSave() || len(v.Log.Segments) == 0 || sn.World == v.Log.World) {
 			s.ours = append(s.ours, sn)
@@ -199,8 +197,8 @@ func mend(ctx context.Context, v *catalog.Catalog, s *catalog.SnapshotInfo) {
 	s.Files, s.Refs, s.World, s.Schema = len(m.Files), m.Files, m.World, m.Schema
 }
 
-// load is like LoadSnapshot. If LoadSnapshot fails, load restores the state from the readable
-// pages, which is possible if only redundant data is damaged.
+// load is like LoadSnapshot, but also accepts a damaged snapshot if its readable pages are enough
+// to restore the whole state. For example, a lost sparse page can be restored from a dense page.
 func (s *salvage) load(ctx context.Context, sn catalog.SnapshotInfo) (*image.Image, error) {
 	im, _, err := s.LoadSnapshot(ctx, sn, false)
 	if err == nil || ctx.Err() != nil {
@@ -218,7 +216,7 @@ func (s *salvage) load(ctx context.Context, sn catalog.SnapshotInfo) (*image.Ima
 // A salvage is one call of Recover.
 type salvage struct {
 	*catalog.Catalog
-	// ours has the snapshots with a readable manifest that belong to the journal's world.
+	// ours has the snapshots of the journal's world whose manifests can be read.
 	ours   []catalog.SnapshotInfo
 	wanted uint64
 	// bad has the records whose ticks cannot be applied, even with correct checksums.
@@ -315,7 +313,7 @@ func (s *salvage) nearest(ctx context.Context) (*image.Image, error) {
 	}
 }
 
-// unreachable returns an error that says why no complete state can be reached.
+// unreachable returns the error if no complete state can be reached. The error names the reason.
 func (s *salvage) unreachable() error {
 	readable, loadable := len(s.ours), len(s.loadable())
 	switch {
@@ -349,8 +347,8 @@ func (s *salvage) attempt(ctx context.Context, target uint64) (im *image.Image, 
 		}
 		path, err := s.Log.Path(sn.ID.Seq, target)
 		if err != nil {
-			// No path leads from the snapshot to target, for example because the state was
-			// converted.
+			// No ticks lead from the snapshot to target. For example, a conversion is between the
+			// two.
 			s.note(s.JournalError(err))
 			continue
 		}
@@ -391,7 +389,8 @@ func (s *salvage) basesOf(target uint64) (bases []catalog.SnapshotInfo) {
 // countLost reports the records between the reached state and the wanted state as lost.
 func (s *salvage) countLost(newest bool) {
 	r := &s.report
-	// An upper limit: some records between the two seqs may belong to other branches.
+	// The path may be unknown. Then this number is an upper limit, because some of these records
+	// may be on other branches.
 	r.Lost, r.LostFrom = int(s.wanted-s.reached), s.reached+1
 	if path, err := s.Log.Path(s.reached, s.wanted); err == nil && len(path) > 0 {
 		r.Lost, r.LostFrom = len(path), path[0].ID.Seq
@@ -427,10 +426,9 @@ func (s *salvage) beyondEnd() error {
 	return err
 }
 
-// write writes the store with the longest good history of the reached state. It starts with the
-// oldest snapshot as the base. If a file is damaged or missing, it tries a later snapshot. Each
-// attempt creates the directory again. After any other error, such as a full disk, write returns
-// that error.
+// write writes a store that ends at the reached state. It begins at the oldest snapshot. If a file
+// that it needs is damaged or missing, it starts again with a later snapshot. After any other
+// error, such as a full disk, it returns that error.
 func (s *salvage) write(ctx context.Context, out string) error {
 	bases := s.basesOf(s.reached)
 	for _, base := range slices.Backward(bases) {
@@ -481,8 +479,8 @@ func (s *salvage) fill(ctx context.Context, r *rewrite, im *image.Image) error {
 	if err != nil {
 		return err
 	}
-	// The state was first reached from the nearest snapshot, and now from an older one. Equal
-	// digests prove that the ticks between the two snapshots are correct.
+	// nearest() has reached the same state from a later snapshot. If the digests differ, some ticks
+	// before that snapshot are wrong.
 	if d := last.Settled().Digest(); d != s.digest {
 		return fmt.Errorf("%w: replay from record %d gives digest %v, not %v", format.ErrCorrupt, base, d, s.digest)
 	}
@@ -499,12 +497,13 @@ func (s *salvage) fill(ctx context.Context, r *rewrite, im *image.Image) error {
 	return r.end(ctx, s.reached)
 }
 
-// reportResult completes the report after the result is written. The search may count a record as
-// lost that is on a branch of the result. reportResult corrects the count.
+// reportResult completes the report after the result is written. countLost has counted all records
+// after the reached state as lost. The result may have some of these records on a branch, so
+// reportResult subtracts them.
 func (s *salvage) reportResult(r *rewrite, base catalog.SnapshotInfo) {
 	s.report.From, s.report.Ticks = base.Tick, r.ticks
 	for seq := s.report.LostFrom; seq <= s.wanted && s.report.Lost > 0; seq++ {
-		// All later records are lost too.
+		// Stop at the first record that the result lacks.
 		if _, ok := r.ids[seq]; !ok {
 			break
 		}
@@ -518,8 +517,9 @@ func (s *salvage) reportResult(r *rewrite, base catalog.SnapshotInfo) {
 	}
 }
 
-// partial writes a partial state that is newer than im, the newest complete state or nil. If the
-// last argument is false, partial only reports that such a state exists.
+// partial writes a partial state if one can be newer than im. im is the newest complete state, or
+// nil if there is none. If the last argument is false, partial only reports that a partial state
+// exists.
 func (s *salvage) partial(ctx context.Context, im *image.Image, out string, wanted bool) (done bool, err error) {
 	for _, sn := range slices.Backward(s.ours) {
 		if sn.ID.Seq > s.wanted || im != nil && sn.ID.Seq <= im.ID.Seq {
@@ -557,8 +557,8 @@ func (s *salvage) partial(ctx context.Context, im *image.Image, out string, want
 }
 
 // piecedTo restores what it can from the pages of a damaged snapshot, and applies the ticks after
-// the snapshot up to the first damage. It returns the number of applied ticks, and reports the
-// damage. err says why the snapshot is unreadable.
+// the snapshot up to the first damage. It returns the number of applied ticks. It reports damaged
+// ticks. If nothing can be restored, err has the reason.
 func (s *salvage) piecedTo(ctx context.Context, sn catalog.SnapshotInfo) (p *pieces, n int, err error) {
 	// If no path leads from the snapshot to the wanted state, use only the snapshot.
 	path, _ := s.Log.Path(sn.ID.Seq, s.wanted)
@@ -571,7 +571,8 @@ func (s *salvage) piecedTo(ctx context.Context, sn catalog.SnapshotInfo) (p *pie
 			return p, n, cmp.Or(ctx.Err(), err)
 		}
 		s.note(e)
-		// The failed tick may be half applied, so start again without it.
+		// The failed tick may be half applied. Restore the snapshot again, and stop before that
+		// tick.
 		path = path[:n]
 	}
 }

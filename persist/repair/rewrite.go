@@ -123,9 +123,9 @@ func (r *rewrite) begin(ctx context.Context, im *image.Image) (err error) {
 	if err := r.writeSnapshots(ctx, im, true); err != nil {
 		return err
 	}
-	// The higher epoch makes the IDs of new records differ from the IDs of all original records.
-	// Nothing needs to be durable before Close: the directory becomes a store only when it gets its
-	// final name.
+	// journal.Open begins a later epoch, so the IDs of new records differ from all IDs in the old
+	// store. The files are made durable later, in Close. Until then, the directory does not have
+	// its final name and is no store.
 	log := &journal.Log{Epoch: max(r.Log.Epoch, im.ID.Epoch), LastID: im.ID}
 	r.journal, err = journal.Open(disk.Sub(r.files, catalog.JournalDir), log, journal.Options{
 		World: r.Log.World, Sync: journal.SyncNever, FirstSeq: im.ID.Seq + 1,
@@ -165,8 +165,8 @@ func (r *rewrite) writeTo(ctx context.Context, im *image.Image, seq uint64) (*im
 	if err != nil {
 		return nil, err
 	}
-	// Records are stored in the order of their seqs. A rewound branch has seqs between two seqs of
-	// the path, so its records are written between the two records of the path.
+	// The journal must have the records in the order of their seqs. So records of rewound branches
+	// are written between the records of the path.
 	w := catalog.Walk{Catalog: r.Catalog}
 	w.Before = func(ctx context.Context, was, im *image.Image, rec *catalog.Record) error {
 		if err := r.writeBranches(ctx, was.ID.Seq+1, rec.ID.Seq-1); err != nil || was == im {

@@ -46,7 +46,7 @@ func saveImage(ctx context.Context, im *image.Image, file string, compress bool)
 	}
 	err = inDirectory(filepath.Dir(filepath.Clean(file)), func(files disk.FS) error {
 		s := snap.SavedImage(im)
-		// A save belongs to no journal.
+		// Clear the ID of the record: a save belongs to no journal.
 		s.Manifest.ID = journal.ID{}
 		if compress {
 			s.Compress()

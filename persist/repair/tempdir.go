@@ -57,8 +57,8 @@ func (t *tempDir) make() (err error) {
 	return nil
 }
 
-// open opens and locks the directory. Until the directory is locked, removeTempDirs may rename
-// it.
+// open opens and locks the directory. Before the lock, another process may take the directory for a
+// leftover and remove it. In that case open returns [disk.ErrLost].
 func (t *tempDir) open() (err error) {
 	if t.root, err = os.OpenRoot(t.path); err != nil {
 		return err
@@ -132,8 +132,9 @@ func removeTempDirs(dir string) {
 	}
 }
 
-// removeTempDir removes a directory if its writer has ended. It locks and renames the directory
-// first. A writer that is about to lock the directory then gets [disk.ErrLost].
+// removeTempDir removes a directory if its writer has ended. It takes the lock and renames the
+// directory first. If a new writer has just made the directory but not locked it yet, that writer
+// gets [disk.ErrLost] and makes another one.
 func removeTempDir(path, dir string) {
 	files, err := disk.Open(path)
 	if err != nil {

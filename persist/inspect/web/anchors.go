@@ -112,12 +112,12 @@ func (d *session) jump(ctx context.Context, seq uint64) (err error) {
 }
 
 // stops returns the positions on the path at which seek() stores anchors on its way to the given
-// position. If the nearest anchor is nearer than the cursor and all snapshots, stops first moves
-// the cursor to a copy of that anchor. The positions are so far apart that anchors on the whole
-// path fit into d.room.
+// position. The positions are so far apart that anchors on the whole path fit into d.room. If an
+// anchor is a better start than the cursor and all snapshots, the cursor becomes a copy of this
+// anchor.
 func (d *session) stops(ctx context.Context, to int) (places []int) {
-	// base is the position from which replay can start: that of the newest snapshot or anchor at or
-	// before the target. Without such a snapshot or anchor, base is -1.
+	// base is the position of the newest snapshot or anchor at or before the target. Replay can
+	// start there. Without such a snapshot or anchor, base is -1.
 	base := -1
 	seq := d.line.path[to].ID.Seq
 	for _, s := range d.view.Snapshots() {
@@ -136,23 +136,23 @@ func (d *session) stops(ctx context.Context, to int) (places []int) {
 	if d.cursor == nil || d.size > d.room {
 		return nil
 	}
-	// here: whether the cursor has a state on the path. at: the position of that state.
+	// here says whether the cursor has a state on the path, and at is the position of that state.
 	at, here := d.line.find(d.cursor.Seq())
 	here = here && d.cursor.Image() != nil
 	if a := d.anchors.find(seq); a != nil {
 		if i, ok := d.line.find(a.Seq()); ok && i >= base {
 			base = i
-			// If the anchor is nearer than the cursor, the cursor becomes a copy of the anchor.
+			// The anchor is nearer than the cursor, so the cursor becomes a copy of the anchor.
 			if !here || at > to || at < i {
 				d.cursor, at, here = a.Clone(), i, true
 			}
 		}
 	}
 	spacing := max(stride, int(int64(len(d.line.path))*int64(d.size)/int64(d.room)))
-	// A short move back, without an anchor near, is probably the first of many single steps back.
-	// An anchor shortly before the target makes the next steps fast.
+	// back is true for a short move back, if no snapshot or anchor is near. More single steps back
+	// will probably follow. An extra anchor shortly before the target makes them fast.
 	back := here && at > to && at-to <= 4*stride && to-stride > base && to-base > 4*stride
-	// A cursor cannot replay backward. If the cursor is after the target, replay starts at base.
+	// A cursor after the target is of no use: replay starts at base.
 	if at > to {
 		here = false
 	}
@@ -181,13 +181,14 @@ func sizeOf(im *inspect.Image) (n int) {
 	return n
 }
 
-// isQuick reports whether loading the state after record seq is faster than reading a single
-// entity. It is faster if the state is near, or if states are small.
+// isQuick reports whether a request for one entity should load the whole state after record seq. It
+// should if states are small, or if the cursor is only a few ticks before seq. Otherwise it is
+// faster to read only the pages of the entity.
 func (d *session) isQuick(seq uint64) bool {
 	const small, few = 4 << 20, 4 * stride
 	to, ok := d.line.find(seq)
-	// For a record on a branch or before the journal, loading is quick only if the cursor is at
-	// that record.
+	// The record is not on the path to the newest state. Loading its state is quick only if the
+	// cursor is already there.
 	if !ok {
 		return d.cursor != nil && d.cursor.Image() != nil && d.cursor.Seq() == seq
 	}

@@ -18,8 +18,8 @@ import (
 // Records are small and in memory, so the sums are fast. A counter reads the payloads and counts
 // rows and inputs. Until nearly all ticks are counted, the bar shows bytes.
 //
-// The path to the newest state has sums, peaks and inputs, which fill() computes. Branches are
-// drawn in lanes. Snapshots, damage and marks have ticks.
+// fill() computes the sums, peaks and inputs of the path to the newest state. Rewound branches are
+// drawn in lanes below it. Snapshots, damage and marks are drawn at their ticks.
 
 // Limits of a bar.
 const (
@@ -184,8 +184,8 @@ func (d *session) snapshots(h *server) []snapDoc {
 	return docs
 }
 
-// damage returns the damage in the journal with positions in time: the last record before the
-// damage. Damage of a snapshot gets tick 0, because its snapDoc reports it too.
+// damage returns the known damage. Damage in a journal file has the tick of the last record before
+// it. Other damage has tick 0.
 func (d *session) damage(h *server) []damagedDoc {
 	docs := []damagedDoc{}
 	log := d.view.Log()
@@ -219,8 +219,8 @@ func tickBefore(log *journal.Log, file string, offset int64) (tick uint64) {
 }
 
 // marks returns the marks in the journal. If there are new records, it reads all marks again, but
-// at most every two seconds. A new mark may be missing until then. marks locks c, and only requests
-// at the fast session call it.
+// at most every two seconds. So a new mark may appear two seconds late. Only requests at the fast
+// session call marks.
 func (c *counter) marks(ctx context.Context, d *session) ([]markDoc, error) {
 	const often = 2 * time.Second
 	c.mu.Lock()

@@ -24,8 +24,8 @@ var (
 	budgetEntities = flag.Int("budget.entities", 2_000_000, "entities of the save of BenchmarkBudgetPageOfASave; 20,000,000 make 1 GB")
 )
 
-// The type asked is a request with a time limit. In repetition i of the request, the text SEQ is
-// replaced by next(i).
+// An asked is a request to measure, with a time limit. In repetition i, the text SEQ of the
+// question is replaced by next(i).
 type asked struct {
 	name, question string
 	limit          time.Duration

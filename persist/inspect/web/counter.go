@@ -48,8 +48,8 @@ type counts struct {
 	ticks []counted
 }
 
-// A counted has the counts of a tick. sum is the checksum of the payload of the tick. The checksum
-// shows whether the seq was reused for another tick.
+// A counted has the counts of a tick. sum is the checksum of the tick's payload. After a crash, the
+// seq may belong to another tick, with another checksum.
 type counted struct{ sum, written, inputs uint32 }
 
 // maxCounted limits the number of counted ticks. For a longer journal the bar shows bytes.
@@ -66,9 +66,11 @@ func countable(entries []journal.Entry) bool {
 // store always has some uncounted ticks.
 const fewest = 64
 
-// matchLog removes counts that do not match log: counts of another world, and of ticks before the
-// start of log. If a tick is missing in log or differs, matchLog also removes the counts of this
-// tick and of all later ticks.
+// matchLog removes the counts that do not belong to the records of log:
+//
+//   - all counts, if they are of another world
+//   - counts of records before the start or after the end of log
+//   - the count of the first record with another checksum, and all later counts
 func (c *counts) matchLog(log *journal.Log) {
 	if len(log.Entries) == 0 {
 		*c = counts{world: log.World}
@@ -81,16 +83,15 @@ func (c *counts) matchLog(log *journal.Log) {
 	}
 	c.begin, c.ticks = first, c.ticks[first-c.begin:]
 	end := first
-	// A seq with another checksum was reused after a crash. Its count and all later counts belong
-	// to lost records and are removed.
+	// After a crash, the seq of a lost record was reused for a record with another checksum.
 	for _, e := range log.Entries {
 		if i := e.ID.Seq - first; i >= uint64(len(c.ticks)) || c.ticks[i].sum != e.ID.CRC {
 			break
 		}
 		end = e.ID.Seq + 1
 	}
-	// A request for a bar may still read the removed counts, through an older slice with the same
-	// memory. After Clip, the next append copies the slice and does not overwrite them.
+	// A running request may still read the removed counts, because it shares the array. Clip makes
+	// the next append copy the array instead of overwriting them.
 	c.ticks = slices.Clip(c.ticks[:end-first])
 }
 
@@ -191,8 +192,8 @@ func (c *counter) countSome(d *session) (more bool) {
 		return false
 	}
 	c.mu.Lock()
-	// Check the counts against the log if ticks may have changed. Check them also if many ticks
-	// were pruned, to release the memory of their counts.
+	// Check the counts against the log in two cases: ticks may have changed, or many ticks were
+	// pruned and their counts waste memory.
 	const past = 1 << 16 // Check the counts after this many pruned ticks.
 	epoch, world := d.view.Log().Epoch, d.view.Log().World
 	// A crash of the program begins a new epoch, in which seqs of lost records may be reused.

@@ -176,9 +176,9 @@ func (h *server) diff(a *params) (any, error) {
 			doc, err = diffDocOf(d, component, offset, limit)
 			return err
 		}
-		// Changes reads only the rows that the tick wrote. Diff reads both states, or the pages in
-		// which their files differ. The data that Changes passes is valid only until tell()
-		// returns, so doc has texts instead of references to the data.
+		// Changes reads only the rows that the tick wrote. Diff compares the two states. The
+		// argument of tell() may be valid only until tell() returns, so doc contains texts and no
+		// references to it.
 		if e, ok := v.Log().Find(to); ok && e.Parent == from && from != to {
 			err = v.Changes(a.ctx, from, to, tell)
 		} else {

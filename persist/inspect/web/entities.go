@@ -14,22 +14,22 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Entities are listed by index, or sorted. To count the entities that match a condition, all
-// entities must be evaluated, which takes long in a large world. So a request searches for a
-// limited time (patience) and reports its progress. The session stores the selection, and the next
-// request continues it. If the state is in a snapshot, the search does not load the state: see
-// session.read. So the first entities of a store of gigabytes appear at once. There are three kinds
-// of lists:
+// This file lists the entities of a state, by index or sorted. There are three kinds of lists:
 //
-//   - Entities that the request names are listed if they are alive.
-//   - All entities are listed by index. Only the requested rows are read.
-//   - A selection is evaluated span by span, until enough entities are found or the time is up. It
-//     is sorted at the end.
+//   - If the request names entities, those that are alive are listed.
+//   - Without a condition, all entities are listed by index. Only the requested rows are read.
+//   - A selection has the entities that match a condition, or is sorted. All entities must be
+//     evaluated.
 //
-// A selection uses a bounded amount of memory. For a long list by index, it stores where the
-// entities of each span begin, and evaluates a span again when needed. For a sorted list, it stores
-// a window of windowRows. If the page scrolls past the window, all entities are evaluated again,
-// and the next window begins after the last entity of the current window.
+// A selection takes long in a large world. So one request searches for a limited time (patience),
+// and returns what it has found so far. The session stores the selection, and the next request
+// continues it, span by span. If a snapshot has the state, the search does not load the state: see
+// session.read. So the first entities of a store of gigabytes appear at once.
+//
+// The memory of a selection is bounded. A selection by index stores where in the list the entities
+// of each span begin, and evaluates a span again when needed. A sorted one stores a window of
+// windowRows entities. If the page scrolls past the window, all entities are evaluated again. The
+// next window begins after the last entity of the current window.
 //
 // Columns are evaluated only for the rows that the page shows.
 
@@ -145,7 +145,7 @@ func (d *session) continueSelection(ctx context.Context, st *inspect.State, doc 
 		c = &selection{listQuery: s}
 	}
 	c.since = s.since
-	// A request for no rows only continues to count, so it needs no window.
+	// With limit 0, the request only continues to count, so it needs no window.
 	if limit > 0 {
 		c.selectWindow(doc.Offset, limit)
 	}
@@ -222,29 +222,29 @@ type selection struct {
 	count int // Number of matching entities.
 	done  bool
 
-	// In a list by index, c.first has the first entities, and c.marks has a position for each span
-	// with entities.
+	// A list by index uses first and marks. first has the first entities of the list. marks has an
+	// element for each span with entities.
 	first []ecs.Entity
 	marks []mark
 
-	// In a sorted list, sorted is the current window. ends has the last entity of each earlier
-	// window.
+	// A sorted list uses the fields below. sorted is the current window. ends has the last entity
+	// of each earlier window.
 	window int
 	sorted []ecs.Entity
 	ends   []query.Place
 	best   *query.Best // The current window while it is being filled.
 }
 
-// A mark records the position in the list at which the entities of a span begin. index is the
-// first index of the span.
+// A mark says at which place in the list the entities of a span begin. index is the first index of
+// the span.
 type mark struct{ index, place int }
 
 // Tests change these values.
 var (
 	// Maximum number of entities stored for a list by index.
 	firstRows = 1 << 18
-	// Rows per window of a sorted list. A window also has the first maxRows entities of the next
-	// window.
+	// Rows per window of a sorted list. A window has up to maxRows more entities, which are also in
+	// the next window.
 	windowRows = 1 << 17
 )
 
@@ -272,9 +272,9 @@ func (c *selection) selectWindow(offset, limit int) {
 	}
 }
 
-// has reports whether the current window contains the requested rows of a sorted list. A window
-// also contains some rows of the next window. So the page can scroll around the end of a window
-// without switching between two windows.
+// has reports whether the current window contains the requested rows of a sorted list. Two windows
+// overlap by maxRows entities. So the page can scroll around the end of a window without switching
+// between the two.
 func (c *selection) has(offset, limit int) bool {
 	offset = min(offset, c.count)
 	first := c.window * windowRows
@@ -331,8 +331,8 @@ func (c *selection) addSpan(l spanResult, from int) {
 	switch {
 	case l.best != nil:
 		c.best.Join(l.best)
-		// A later window counts all entities again. Until the new count is complete, keep the
-		// earlier count.
+		// The search for a later window counts all entities again, from 0. The shown count must not
+		// go down.
 		c.count = max(c.count, c.best.Total)
 	case c.sort == "" && len(l.found) > 0:
 		c.marks = append(c.marks, mark{from, c.count})
@@ -349,8 +349,8 @@ func (c *selection) sweep(ctx context.Context, st *inspect.State, from int, take
 	if err != nil {
 		return err
 	}
-	// Several goroutines call the first function, which writes only to the result of its span.
-	// Only one goroutine calls the second function, in the order of spans.
+	// Several goroutines call the first function, each for a span of its own with the result l. The
+	// second function is called in the order of spans, never concurrently.
 	return query.Sweep(ctx, w, func(at query.SweptEntity, l *spanResult) error {
 		l.asked++
 		if ok, err := filter.Holds(at); err != nil || !ok {
@@ -429,9 +429,12 @@ func (c *selection) compile(w *query.Sweeper) (filter query.Filter, key *query.S
 	return filter, key, err
 }
 
-// isEnough reports whether the request should stop searching. A list of all entities by index stops
-// when the rows to show are found. A sorted list stops when patience is over. A selection by index
-// also stops earlier: when the rows to show are found and an eighth of patience is over.
+// isEnough reports whether the request should stop searching:
+//
+//   - A list of all entities by index stops when the rows to show are found.
+//   - A sorted list stops when patience is over.
+//   - A selection by index stops when patience is over. If the rows to show are found, it stops
+//     after an eighth of patience.
 func (c *selection) isEnough(enough int) bool {
 	if c.isAll() {
 		return c.count >= enough

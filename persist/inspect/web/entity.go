@@ -44,7 +44,8 @@ type heldDoc struct {
 func (h *server) entity(a *params) (any, error) {
 	seq := a.record("record")
 	index, alone := a.index()
-	// The generation does not matter: the state says which entity has the index.
+	// A request with only an index may use any generation: the state says which entity has the
+	// index.
 	e := ecs.NewEntity(index, 1)
 	if !alone {
 		e = a.entity()
@@ -163,7 +164,7 @@ type eventDoc struct {
 	New       string `json:"new,omitempty"`
 	// Fields are the fields that differ.
 	Fields []changeDoc `json:"fields,omitempty"`
-	// Before is the last state that contains a destroyed entity.
+	// Before is the last state in which the destroyed entity was alive.
 	Before *stateDoc `json:"before,omitempty"`
 }
 
@@ -202,7 +203,7 @@ func (h *server) history(a *params) (any, error) {
 			return !enough
 		})
 		doc.All = err == nil && !enough
-		// If the limit left out older events, reading ended at the last listed event.
+		// If the list became full, the life was read only back to the last listed event.
 		if n := len(doc.Events); doc.More && n > 0 {
 			doc.Since = doc.Events[n-1].stateDoc
 		}
@@ -216,13 +217,13 @@ type historyBuilder struct {
 	fieldSeries
 	desk  *session
 	limit int
-	// begun has the initial events of the oldest stretch so far. If no older stretch follows,
-	// finish adds them to the life.
+	// begun has the events at the start of the oldest stretch so far, such as TraceAlive. They are
+	// events of the life only if no older stretch follows. In that case finish adds them.
 	begun []inspect.TraceEvent
 }
 
-// addStretch adds the events of s, newest first. It returns false if the list is full. It stores
-// the initial events of s in begun. They are used only if s is the oldest stretch.
+// addStretch adds the events of s, newest first. It returns false if the list is full. The events
+// at the start of s go to begun.
 func (t *historyBuilder) addStretch(s *inspect.Stretch) bool {
 	t.begun = nil
 	for i := range slices.Backward(s.Events) {
@@ -252,7 +253,7 @@ func (t *historyBuilder) addEvent(e *inspect.TraceEvent) (room bool) {
 	return true
 }
 
-// finish adds the initial events of the oldest stretch.
+// finish adds the events in begun.
 func (t *historyBuilder) finish() {
 	for i := range t.begun {
 		t.addEvent(&t.begun[i])
@@ -260,13 +261,13 @@ func (t *historyBuilder) finish() {
 	t.sortByTick()
 }
 
-// isRelevant reports whether e is more than a move to another row.
+// isRelevant returns false for a move to another row, and for a write that changed no value.
 func isRelevant(e *inspect.TraceEvent) bool {
 	return e.Kind != inspect.TraceWritten && e.Kind != inspect.TraceMoved
 }
 
-// eventDoc converts an event. For a destroyed entity it adds the previous state, which is the
-// last state that contains the entity.
+// eventDoc converts an event. For a destroyed entity it adds the last state in which the entity was
+// alive.
 func (d *session) eventDoc(e *inspect.TraceEvent) eventDoc {
 	doc := eventDoc{stateDoc: describe.State(e.Tick, e.Seq), Time: describe.Known(e.Time), Event: e.Kind.String(), Component: e.Component}
 	if e.Kind == inspect.TraceDestroyed {
@@ -292,8 +293,9 @@ func changes(fields []inspect.FieldDiff) []changeDoc {
 	})
 }
 
-// fieldSeries collects the numbers of a life, from the newest to the oldest. A point is the first
-// tick with a value. Of consecutive equal values, only the earliest has a point.
+// fieldSeries collects the numbers of a life, from the newest to the oldest. A series has one point
+// per change. Suppose that a field is 5 from tick 3 on and 7 from tick 9 on. Its points are at the
+// ticks 9 and 3.
 type fieldSeries struct{ doc *historyDoc }
 
 // addNumbers adds the numbers in e. If e removes a component, it ends all series of that
@@ -345,7 +347,7 @@ func (c *fieldSeries) sortByTick() {
 // add adds an older point. x is nil if the field has no number.
 func (s *fieldSeriesDoc) add(tick uint64, x *float64) {
 	if n := len(s.Values); n > 0 && x != nil && s.Values[n-1] != nil && *s.Values[n-1] == *x {
-		// The value is the same, so it began at this earlier tick.
+		// The value is the same, so the field already had it at this earlier tick.
 		s.Ticks[n-1] = tick
 		return
 	}

@@ -73,8 +73,8 @@ func fail(code int, format string, args ...any) error {
 // in suggested commands.
 type errorWriter struct{ name string }
 
-// describe returns the response for err. If err wraps damage and another error, damage is
-// reported: an object that seems to be missing may be in the damaged file.
+// describe returns the response for err. If err wraps damage and says that an object is missing,
+// describe reports the damage: the object may be in the damaged file.
 func (s errorWriter) describe(err error) errorDoc {
 	body := errorBody{Code: codeSystem, Message: describe.Unprefixed(err)}
 	var f *failure

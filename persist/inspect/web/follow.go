@@ -25,8 +25,8 @@ type newsDoc struct {
 type writerDoc struct {
 	// Writer is the description of the program in the lock file.
 	Writer string `json:"writer,omitempty"`
-	// Now is running, closed, or ended: the program did not close the store. It is missing if
-	// nothing has happened.
+	// Now is running, closed or ended. A program that ended did not close the store. Now is missing
+	// if nothing has happened.
 	Now string `json:"now,omitempty"`
 	// Since is the time when the server noticed the event.
 	Since string `json:"since,omitempty"`
@@ -118,8 +118,8 @@ func (f *follower) latest() newsDoc {
 	return f.last
 }
 
-// follow polls a store until ctx ends. It must wait for the fast session. So it finds no new
-// records while the fast session answers a request.
+// follow polls a store until ctx ends. Each poll waits for its turn at the fast session, so a
+// request there delays it.
 func (h *server) follow(ctx context.Context, interval time.Duration) {
 	if h.fast.view.IsSave() {
 		return
@@ -149,7 +149,7 @@ func (h *server) follow(ctx context.Context, interval time.Duration) {
 		if ctx.Err() != nil {
 			return
 		}
-		// Publish the previous state and the error that hides newer states.
+		// After an error, newer states may be hidden. Publish the previous state with the error.
 		if err != nil {
 			news = h.following.latest()
 			news.Error = h.describe(err).Error.Message
@@ -171,7 +171,7 @@ func (h *server) events(w http.ResponseWriter, r *http.Request) {
 	_ = out.SetWriteDeadline(time.Time{})
 	listen := h.following.subscribe()
 	defer h.following.unsubscribe(listen)
-	// beat repeats the last event, so a closed connection is detected.
+	// beat repeats the last event. If the client has closed the connection, this write fails.
 	beat := time.NewTicker(15 * time.Second)
 	defer beat.Stop()
 	for {

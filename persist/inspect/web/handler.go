@@ -26,9 +26,9 @@ type Options struct {
 	// Token is the secret that the first request must contain. The default is a random secret.
 	Token string
 
-	// Hosts are additional host names, without ports, that a browser may use. The names of this
-	// machine are always allowed. By default there are none, so a name that an attacker points to
-	// this machine is rejected.
+	// Hosts are additional host names, without ports, that a browser may use for this server. The
+	// names of this machine are always allowed. All other names are rejected, because an attacker
+	// can point a name to this machine.
 	Hosts []string
 
 	// Interval is how often the store is polled for new records. While the store grows, it is
@@ -189,8 +189,9 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 		h.fail(w, fail(codeNotFound, "the API has no %q", name))
 		return
 	}
-	// Set the tag before the answer. The answer may refresh the session, and is then newer than the
-	// tag, which is harmless. An old answer with a new tag would stay in the cache.
+	// Set the tag before computing the answer. Meanwhile the session may be refreshed, and a new
+	// answer gets an old tag. This is harmless, since the browser then asks again. An old answer
+	// with a new tag would stay in the browser's cache.
 	cache := "no-store"
 	if q.cached {
 		tag := `"` + h.started + strconv.FormatUint(h.fast.newest.Load(), 36) + `"`

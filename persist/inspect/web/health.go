@@ -61,7 +61,7 @@ func (h *server) health(a *params) (any, error) {
 		if a.ctx.Err() != nil {
 			return nil, a.ctx.Err()
 		}
-		// Refusal is nil for a save, so report the damage of the save.
+		// Refusal does not check a save, so report the damage found by opening it.
 		if refusal == nil && d.view.IsSave() && len(doc.Damage) > 0 {
 			refusal = d.view.Damage()[0]
 		}

@@ -61,8 +61,7 @@ func decodeCounts(b []byte) (c counts, ok bool) {
 }
 
 // file returns the file name for a world. Two copies of a store have the same world, so they share
-// a file. If the copies have different ticks, matchLog notices it by their checksums, and removes
-// the counts of the other copy.
+// a file. If the ticks of the two copies differ, matchLog removes the counts of the other copy.
 func (k keptCounts) file(world [16]byte) string {
 	return filepath.Join(string(k), hex.EncodeToString(world[:])+countsSuffix)
 }

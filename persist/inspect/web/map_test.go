@@ -151,8 +151,8 @@ func TestMapSample_StableIfEntitiesVanish(t *testing.T) {
 		e, err := ecs.ParseEntity(name)
 		require.NoError(t, err)
 		quarters[e.Index()/5000]++
-		// The two samples are equally large, and half of all entities are even. So an even entity
-		// in the sample of all entities must also be in the sample of even entities.
+		// A sample has the 500 entities with the smallest hashes. So an even entity in the sample
+		// of all entities is also in the sample of even entities.
 		if e.Index()%2 == 0 {
 			require.Contains(t, even, name)
 		}

@@ -95,9 +95,8 @@ func (a *params) ticks() (from, to uint64) {
 	return a.number("from", 0, math.MaxUint64), a.number("to", math.MaxUint64, math.MaxUint64)
 }
 
-// session returns the session for a request about a state: usually the fast session. It returns
-// the slow session for a state that is shown for comparison, so the fast session does not leave
-// its state.
+// session returns the session for a request about a state. The slow session answers requests about
+// a second state that the page shows for comparison. So the fast session keeps its own state.
 func (a *params) session(h *server) *session {
 	if a.flag("beside") {
 		return h.slow

@@ -139,8 +139,8 @@ func (d *session) resolve(point string) (uint64, error) {
 	return seq, err
 }
 
-// before returns the parent of record seq, and true if the parent can be shown. The parent must
-// be a record of the journal, or a snapshot if the journal before it was pruned.
+// before returns the parent of record seq. The second result tells whether the state after the
+// parent can be shown. If the journal no longer has the parent, a snapshot must have its state.
 func (d *session) before(seq uint64) (uint64, bool) {
 	e, ok := d.view.Log().Known(seq)
 	if !ok {
@@ -176,15 +176,15 @@ type line struct {
 	// path is ordered by seq, and so by tick: both increase from a record to the next record.
 	path     []journal.Entry
 	branches []branch
-	// entries is the number of records in the log at the last update. Some records are on a branch
-	// if the log has grown by more records than the path.
+	// entries is the number of records in the log at the last update. If the log has since grown by
+	// more records than the path, some new records are on a branch.
 	entries int
 
 	// newest is the record of the newest state: see [inspect.View.Newest]. In a damaged store, the
 	// path may lead beyond this record, or end before it. In that case it is unknown which records
 	// were rewound.
 	newest uint64
-	// apart: the path does not lead to the newest state.
+	// apart says that the path does not lead to the newest state.
 	apart bool
 }
 
@@ -194,9 +194,9 @@ type branch struct {
 	first, tip journal.Entry
 	// fork is the record that the branch continues, or 0.
 	fork uint64
-	// lane is the row of the branch in the drawing. Branches with overlapping ticks have
-	// different lanes. Only the last lane may have overlapping branches: it gets all branches
-	// that fit nowhere else.
+	// lane is the row of the branch in the drawing. Branches with overlapping ticks have different
+	// lanes. If a branch fits into no other lane, it gets the last lane, where branches may
+	// overlap.
 	lane int
 }
 
@@ -225,7 +225,7 @@ func (l *line) update(v *inspect.View) {
 		fresh = append(fresh, e)
 	}
 	slices.Reverse(fresh)
-	// If all new records are on the path and no record was pruned, the branches are unchanged.
+	// All new records are on the path, and no record was pruned. So the branches stay the same.
 	if joined && len(log.Entries) == l.entries+len(fresh) && log.Entries[0].ID.Seq <= l.path[0].ID.Seq {
 		l.path, l.entries = append(l.path, fresh...), len(log.Entries)
 		return
@@ -243,8 +243,8 @@ func (l *line) update(v *inspect.View) {
 // of seqs. A record extends a chain if its parent is the last record of the chain. Any other record
 // starts a new chain. A branch gets the first lane in which no earlier branch overlaps it.
 func branchesOf(log *journal.Log, path []journal.Entry) (all []branch) {
-	// chains maps the last record of a chain to the index of the chain in the result. i is a
-	// position on the path.
+	// chains maps the last record of a chain to the index of the chain in the result. The position
+	// i on the path follows the seq of e.
 	chains, i := map[uint64]int{}, 0
 	for _, e := range log.Entries {
 		for i < len(path) && path[i].ID.Seq < e.ID.Seq {
@@ -255,7 +255,8 @@ func branchesOf(log *journal.Log, path []journal.Entry) (all []branch) {
 		}
 		k, ok := chains[e.Parent]
 		if ok {
-			// A later record with the same parent starts a new branch.
+			// Now e is the last record of the chain. A later record with the same parent as e
+			// starts a new branch.
 			delete(chains, e.Parent)
 			all[k].tip = e
 		} else {
@@ -302,7 +303,7 @@ func (l *line) next(log *journal.Log, seq uint64) (uint64, bool) {
 		return 0, false
 	case ok && i+1 < len(l.path):
 		return l.path[i+1].ID.Seq, true
-	// The state is that of a snapshot whose record was pruned.
+	// The state is just before the path. Its record was pruned, but a snapshot has the state.
 	case len(l.path) > 0 && l.path[0].Parent == seq:
 		return l.path[0].ID.Seq, true
 	}
@@ -351,7 +352,7 @@ func (l *line) within(from, to uint64) []journal.Entry {
 		i, _ := slices.BinarySearchFunc(l.path, tick, func(e journal.Entry, tick uint64) int { return cmp.Compare(e.Tick, tick) })
 		return i
 	}
-	// No tick is greater than to, and to+1 would overflow.
+	// The sum to+1 would overflow.
 	if to == math.MaxUint64 {
 		return l.path[at(from):]
 	}

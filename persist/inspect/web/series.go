@@ -77,8 +77,8 @@ type way struct {
 	view *inspect.View
 	// start is the parent record of the first tick.
 	start uint64
-	// first: the range includes the oldest state, and the field start has its record. No tick leads
-	// to that state.
+	// first says that the range includes the oldest state, to which no tick leads. In that case
+	// start is the record of this state.
 	first bool
 	ticks []journal.Entry
 }
@@ -105,7 +105,8 @@ func (d *session) way(seq, from, to uint64) way {
 	if len(w.ticks) > 0 {
 		w.start = w.ticks[0].Parent
 	}
-	// If start is not in the journal, it is the oldest state, which only a snapshot has.
+	// If the journal does not have the record start, its state is the oldest one, and only a
+	// snapshot has it.
 	if _, led := d.view.Log().Known(w.start); !led {
 		tick := describe.StateOf(d.view, w.start).Tick
 		w.first = from <= tick && tick <= to
@@ -135,7 +136,8 @@ func (w *way) walk(ctx context.Context, first func(st *inspect.State) error, f f
 	}
 	return w.view.Walk(ctx, w.start, w.ticks[len(w.ticks)-1].ID.Seq, func(im *inspect.Image, c *inspect.Commit) error {
 		if c == nil {
-			// The state is before the range, or first() has read it.
+			// This is the state after record start. It is before the range, or first() has already
+			// evaluated it.
 			return nil
 		}
 		return f(im, c)
@@ -155,8 +157,8 @@ type sampler struct {
 // along visits the states of a way, and evaluates the expressions for some of them. The last
 // argument is the maximum number of evaluated states. The last state is always evaluated.
 func (s *sampler) along(ctx context.Context, way way, samples int) error {
-	// left: the number of states still to visit. It is 0 after the last state is counted, so the
-	// last state is evaluated.
+	// left is the number of states still to visit. A state is evaluated if left is then a multiple
+	// of stride. For the last state left is 0, so it is always evaluated.
 	left := way.states()
 	stride := max(1, (left+samples-1)/samples)
 	var answers []outcome
@@ -171,8 +173,8 @@ func (s *sampler) along(ctx context.Context, way way, samples int) error {
 			s.doc.Series[i].Values = append(s.doc.Series[i].Values, value(i))
 		}
 	}
-	// take adds the answers for the oldest state. It is called after reading, because a failed read
-	// is repeated.
+	// take adds the answers for the oldest state. If a page is damaged, the state is read again and
+	// gives new answers. So take is called only after reading.
 	take := func() {
 		if answers != nil {
 			step(tick, way.start, func(i int) *float64 { return s.value(i, answers[i]) })
@@ -247,8 +249,8 @@ func (s *sampler) of(im *inspect.Image, i int, err error) (o outcome) {
 }
 
 // value converts outcome o of expression i to an element of its line. It sets the line's Error to
-// the error in this state, or to nil. So in the end, Error is that of the newest state. In older
-// states a component may be missing, which is no error.
+// the error in this state, or to nil. The newest state comes last, so the line ends up with the
+// error of that state. An older state may lack a component, which is no error.
 func (s *sampler) value(i int, o outcome) *float64 {
 	line := &s.doc.Series[i]
 	if line.Error = nil; o.err != nil {
@@ -299,7 +301,7 @@ func (h *server) first(a *params) (any, error) {
 	return answerAt(a, h.slow, seq, func() (doc firstDoc, err error) {
 		way := h.slow.way(seq, from, math.MaxUint64)
 		var x *query.Expr
-		// The oldest state may be evaluated twice, but counts once.
+		// If a page is damaged, the oldest state is evaluated twice. Count it once.
 		oldest := 0
 		err = way.walk(a.ctx, func(st *inspect.State) error {
 			holds, err := query.WorldHolds(a.ctx, st, "expr", text)

@@ -82,7 +82,7 @@ func (d *session) with(ctx context.Context, f func() error) error {
 	if d.view == nil {
 		return errClosed
 	}
-	// select chooses at random if both channels are ready, so ctx may have ended.
+	// If both channels were ready, select may have taken the turn although ctx has ended.
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -139,7 +139,8 @@ func (d *session) state(ctx context.Context, seq uint64) (im *inspect.Image, err
 	return d.cursor.Image(), nil
 }
 
-// errLoad stops View.Read before it uses a loaded state: session.read loads the state instead.
+// errLoad means that View.Read needs the whole state. session.read then loads this state with the
+// cursor, which keeps it for later requests.
 var errLoad = errors.New("web: the whole state is needed")
 
 // read calls f with the state after record seq. It uses the state of the cursor, or pages of a
@@ -147,8 +148,8 @@ var errLoad = errors.New("web: the whole state is needed")
 // [inspect.View.Read].
 func (d *session) read(ctx context.Context, seq uint64, f func(*inspect.State) error) error {
 	loaded := d.cursor != nil && d.cursor.Seq() == seq && d.cursor.Image() != nil
-	// If a snapshot has the state, read only its pages. If pages are not enough, load the state
-	// with the cursor, which keeps it for later requests.
+	// If a snapshot has the state, read only its pages. If that is not enough, load the state
+	// below.
 	if !loaded && describe.SnapshotOf(d.view, seq) != nil {
 		err := d.view.Read(ctx, seq, func(st *inspect.State) error {
 			if st.Whole() {
@@ -185,9 +186,9 @@ func (d *session) refresh(ctx context.Context) error {
 	return nil
 }
 
-// reach refreshes the session if the session does not know record seq. It also refreshes if the
-// other session has seen a new epoch, because seq may be another record in that epoch. Otherwise
-// reach costs one lookup.
+// reach refreshes the session if the session does not know record seq. It also refreshes the
+// session if the other one has seen a new epoch: after a crash, seq may belong to another record.
+// Otherwise reach costs one lookup.
 func (d *session) reach(ctx context.Context, seq uint64) error {
 	log := d.view.Log()
 	if _, ok := log.Known(seq); ok && log.Epoch == d.newest.Load() || d.view.IsSave() {

@@ -91,8 +91,8 @@ type page struct {
 // open opens url in a new tab of the given size.
 func open(t testing.TB, browser context.Context, url string, width, height int64, dark bool) *page {
 	t.Helper()
-	// The browser is killed when the thread that started it ends. Background goroutines of a
-	// store end their threads, so they must not run on this thread.
+	// The browser is killed when the thread of the operating system that started it ends. Some
+	// goroutines of a store end their thread. LockOSThread keeps them away from this thread.
 	goruntime.LockOSThread()
 	t.Cleanup(goruntime.UnlockOSThread)
 	ctx, cancel := chromedp.NewContext(browser)
@@ -209,7 +209,7 @@ func (p *page) key(keys ...string) {
 			p.do(chromedp.KeyEvent(k))
 			continue
 		}
-		// The page handles a key before the browser inserts the character. It may prevent the
+		// The page gets the key before the browser inserts the character, and can prevent the
 		// insertion.
 		p.do(input.DispatchKeyEvent(input.KeyDown).WithKey(k).WithText(k), input.DispatchKeyEvent(input.KeyUp).WithKey(k))
 	}

@@ -118,8 +118,8 @@ func TestMap_CountsOmittedEntities(t *testing.T) {
 func TestMap_SampleOfManyEntities(t *testing.T) {
 	b := browser(t)
 	var places []Spot
-	// Neighbours in the order of indices are neighbours on the map. So a map of only the first
-	// entities would be too small.
+	// Entities with neighbouring indices are neighbours on the map. So the first 50,000 entities
+	// alone would fill only a part of the map.
 	for i := range 60_000 {
 		places = append(places, Spot{float64(i / 300), float64(i % 300)})
 	}

@@ -446,7 +446,7 @@ func TestWalkthrough_WrongValue(t *testing.T) {
 	p := open(t, b, serve(t, filepath.Join(dir, "peer2")), 1280, 800, false)
 	p.shows("#where", "tick 27 · record 43")
 	p.key("7")
-	// If no digests were recorded, this command finds the tick at which two players diverge.
+	// The page suggests a command that finds the first tick at which two recordings differ.
 	p.shows("#screen pre", "ecsdump diff peer2 OTHER --first")
 	p.key("4")
 	p.shows("#screen .big", "tick 27")
