@@ -44,9 +44,9 @@ type Difference struct {
 // resources come first. For each entity, the difference of the entity itself comes before those of
 // its components.
 //
-// The function of is a filter. Differences includes the rows of a component if of(name) is true. It
-// includes created, destroyed and moved entities if of("") is true. A nil filter includes
-// everything.
+// The parameter of is a filter. If of(name) is true, Differences includes the rows of this
+// component. If of("") is true, it includes created, destroyed and moved entities. A nil filter
+// includes everything.
 //
 // If the argument moved is false, Differences omits rows and entities that only have another row
 // number.

@@ -224,8 +224,8 @@ func (s *agentServer) runTool(ctx context.Context, t *tool, arguments []byte) (d
 }
 
 // A viewPool keeps views of stores open between calls. A view is idle while no call uses it. At
-// most one call uses a view. The pool opens only stores on the command line, because an agent must
-// not read other files.
+// most one call at a time uses a view. The pool opens only stores on the command line, because an
+// agent must not read other files.
 //
 // lend refreshes an idle view and returns it. If no view is idle, lend opens a new view. When a
 // call ends, it calls back(), which makes the view idle again or closes it.

@@ -273,9 +273,9 @@ func (x *trial) writers(args ...string) {
 	}
 }
 
-// sameWriters reports whether the document got names the same ticks as writers as want, the
-// original. If a writer in got is inexact, its record must be between that of the actual writer and
-// record seq.
+// sameWriters reports whether two documents name the same ticks as writers. The document got is for
+// the damaged store, and want is the original. If a writer in got is inexact, its record must be
+// between that of the actual writer and record seq.
 func sameWriters(got, want any, seq uint64) bool {
 	switch got := got.(type) {
 	case object:

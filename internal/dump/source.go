@@ -109,8 +109,8 @@ func (c *call) read(path string, f func(*source) error) error {
 	return nil
 }
 
-// notFoundIn returns f. If f says that an object is missing, or is a problem, notFoundIn adds the
-// damage to f. The damaged part may contain the object.
+// notFoundIn returns f. If f has the status exitNotFound or exitProblem, it adds the damage to f.
+// The damaged part may contain what was not found.
 func notFoundIn(damage, f *failure) *failure {
 	if damage == nil || f.code != exitNotFound && f.code != exitProblem {
 		return f

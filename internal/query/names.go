@@ -368,7 +368,7 @@ func (r *resolver) call(p *ast.Node, n *ast.CallNode) {
 		r.fail(n, "fields cannot be called")
 		return
 	}
-	// The parser reads functions of package expr as *ast.BuiltinNode. So other calls are here.
+	// The parser reads functions of package expr as *ast.BuiltinNode. Only other calls come here.
 	switch name := callee.Value; {
 	case name == "has" || name == "component" || name == "resource":
 		r.naming(p, n, name)

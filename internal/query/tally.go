@@ -133,8 +133,8 @@ func (x *extreme) count(a Answer, n int) bool {
 	return isRanked(kind)
 }
 
-// isRanked reports whether answers of the given type belong in the heap. Nil answers do not, nor
-// answers that are no number, boolean or text.
+// isRanked reports whether answers of the given type belong in the heap: numbers, booleans and
+// texts.
 func isRanked(kind int) bool { return kind != noAnswer && kind != otherAnswer }
 
 // of returns the least or the greatest of the current answers. Some different answers compare as
