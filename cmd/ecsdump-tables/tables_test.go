@@ -361,7 +361,8 @@ func TestExport_RangeReadBack(t *testing.T) {
 	check(t, dir, file, without(2))
 	dir, file = exported(t, store, "2..", "--every", "2") // State 2 and the last state.
 	check(t, dir, file, without(1))
-	// With step 2, the range 1..2 has state 1 and its last state, 2.
+	// With --every 2, the range 1..2 has every second state, here state 1, and always its last
+	// state, 2.
 	dir, file = exported(t, store, "1..2", "--every", "2")
 	check(t, dir, file, without(3))
 	dir, file = exported(t, store, "1..", "--every", "18446744073709551615")

@@ -16,7 +16,8 @@ func Command(name string, args ...string) string {
 }
 
 // RecoverCommand returns the recover command for the store or save at path. It returns "" if
-// nothing can be restored. r and err are the result of a recovery without writing.
+// nothing can be restored. The arguments r and err are the result of [repair.Recoverable], which
+// checks what could be restored and writes nothing.
 func RecoverCommand(path string, r *repair.RecoverReport, err error) string {
 	switch {
 	case err == nil:

@@ -40,13 +40,16 @@ type Difference struct {
 	Row       inspect.RowDiff
 }
 
-// Differences returns the differences of two states. The differences of resources come first. Then,
-// for each entity, the difference of the entity itself is followed by the differences of its
-// components.
+// Differences returns the differences of two states, ordered by entity. The differences of
+// resources come first. For each entity, the difference of the entity itself comes before those of
+// its components.
 //
-// The filter of(name) selects components by name; of("") selects created, destroyed and moved
-// entities. A nil filter includes everything. If the argument moved is false, rows and entities
-// that have only moved are omitted.
+// The parameter of is a filter. If of(name) is true, Differences includes the rows of this
+// component. If of("") is true, it includes created, destroyed and moved entities. A nil filter
+// includes everything.
+//
+// If the argument moved is false, Differences omits rows and entities that only have another row
+// number.
 func Differences(diff *inspect.Diff, moved bool, of func(component string) bool) (all []Difference) {
 	if of == nil {
 		of = func(string) bool { return true }
@@ -70,8 +73,8 @@ func Differences(diff *inspect.Diff, moved bool, of func(component string) bool)
 			}
 		}
 	}
-	// Group the differences by entity. The sort is stable, so components keep their order.
-	// Resources have entity 0 and come first.
+	// Order the differences by entity. The sort is stable, so the components of an entity keep
+	// their order. Resources have entity 0 and come first.
 	slices.SortStableFunc(all, func(a, b Difference) int {
 		return cmp.Or(cmp.Compare(a.Entity.Index(), b.Entity.Index()), cmp.Compare(a.Entity.Generation(), b.Entity.Generation()))
 	})

@@ -17,8 +17,8 @@ type StateDoc struct {
 // State returns the document of a state.
 func State(tick, seq uint64) StateDoc { return StateDoc{tick, seq} }
 
-// StateOf returns the document of the state after record seq. The tick of a pruned record comes
-// from a snapshot with the same seq. The tick is 0 if it is unknown.
+// StateOf returns the document of the state after record seq. If the journal no longer has the
+// record, a snapshot of the state provides the tick. The tick is 0 if it is unknown.
 func StateOf(v *inspect.View, seq uint64) StateDoc {
 	if e, ok := v.Log().Known(seq); ok {
 		return State(e.Tick, seq)

@@ -31,8 +31,8 @@ type ComponentCounts struct {
 	destroyed []ecs.Entity // Entities that the tick destroyed.
 }
 
-// CountTick counts the changes of a tick: the changed rows in c, and the operations in ops. A
-// component may have only rows, or only operations.
+// CountTick counts the changes of a tick. The commit c has the changed rows, and ops has the
+// recorded calls. A component may be in only one of the two.
 func CountTick(c *inspect.Commit, ops []inspect.Op) TickCounts {
 	var d TickCounts
 	counts := map[int]*ComponentCounts{}
@@ -74,13 +74,13 @@ func CountTick(c *inspect.Commit, ops []inspect.Op) TickCounts {
 	return d
 }
 
-// removed returns the number of rows that the tick removed:
+// removed returns the number of rows that the tick removed. For most storages it is:
 //
 //	rows before + added rows - rows after
 //
-// An Indexed storage counts gaps as rows. There, the result is instead the number of remove calls
-// plus the number of destroyed entities whose row changed. If the tick cleared the component or
-// left no rows, the formula also applies to an Indexed storage.
+// In an Indexed storage, a removed row can leave a gap, and the row counts include gaps. So removed
+// counts the remove calls, and the destroyed entities whose row changed. It uses the formula anyway
+// if the tick cleared the component or left no rows.
 func (c *ComponentCounts) removed() int {
 	if !c.Indexed || c.Cleared > 0 || c.After == 0 {
 		return max(0, c.Before+c.Added-c.After)

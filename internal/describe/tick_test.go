@@ -33,7 +33,7 @@ func TestCountTick_Removals(t *testing.T) {
 		name           string
 		do             func()
 		added, removed int // Expected counts for both components.
-		// Number of gaps that a clear counts as removed rows.
+		// Number of gaps in the Indexed storage that a clear removes. They count as removed rows.
 		gaps int
 	}{
 		{"add", func() {

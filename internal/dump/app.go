@@ -1,17 +1,18 @@
-// Package dump has the commands of ecsdump, which print what a store or a save contains. Nested
-// modules can import this package. A program that opens the stores of another engine has its own
-// main and the same commands.
+// Package dump has the commands of ecsdump, which print what a store or a save contains. Other
+// modules of this repository import the package. For example, ecsdump-tables has the same commands,
+// and additional export formats.
 //
 // To add a command:
 //
 //   - Declare a variable of type command in a new file, with the code of the command.
 //   - Add the variable to the table of commands.
 //   - Add a test script to testdata/script.
-//   - Run go test ./internal/dump -update. It rewrites docs/ECSDUMP.md and the recorded members.
+//   - Run go test ./internal/dump -update. It rewrites docs/ECSDUMP.md, and the list of all members
+//     of documents.
 //
-// A command reads a source at a point in time, which yields a state. It then prints a document: a
-// struct whose name ends in Doc. A report prints a whole document as JSON or as text. A walk prints
-// the items of a document one by one, as a JSON list or as rows of a table.
+// A command reads the state of a store or save at a point in time. It then prints a document: a
+// struct whose name ends in Doc. A [report] prints a whole document as JSON or as text. A [walk]
+// prints the items of a document one by one, as a JSON list or as rows of a table.
 //
 // Functions that print return no error. The app reports the first write error at the end. Every
 // error is reported as a [failure], which sets the exit status.
@@ -46,7 +47,8 @@ type app struct {
 	secrets   secrets   // Secrets of the URLs on the command line.
 	opened    []disk.FS // Files that the openers returned, closed at the end.
 	formats   []Format  // Export formats of the program, in addition to the built-in ones.
-	// Lends opened stores to commands. If nil, each command opens and closes its source.
+	// If not nil, commands borrow opened stores from this function. Otherwise each command opens
+	// and closes its store.
 	lend  lendFunc
 	stdin io.Reader
 	piped disk.FS // The content of stdin; nil until it is read.
@@ -90,8 +92,9 @@ func (a *app) findFiles(ctx context.Context, path string) (files disk.FS, name s
 	case err == nil:
 		a.opened = append(a.opened, files)
 	case errors.Is(err, syscall.EPIPE):
-		// A lost network connection may cause EPIPE, which execute reads as a closed standard
-		// output. A new error without the chain prevents this.
+		// A lost network connection may cause EPIPE. The method execute ignores EPIPE, because a
+		// closed standard output is no failure. The new error has the same text but does not wrap
+		// EPIPE, so it is reported.
 		err = errors.New(err.Error())
 	}
 	return files, name, err

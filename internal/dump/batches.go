@@ -9,12 +9,12 @@ import (
 	"github.com/stet-ecs/stet/internal/query"
 )
 
-// A batch holds the printed values of some entities. A list of very many entities, in any order, is
-// printed batch by batch, without loading the state. The rows of consecutive entities may be far
-// apart. So one pass over the state in index order fills a whole batch.
+// A command may print values of very many entities, in any order, without loading the state. It
+// prints them in batches. Entities that are printed one after the other may have rows that are far
+// apart. So one pass over the state, in index order, reads the values of a whole batch.
 //
-// The first pass reads all pages, so damage is found before anything is printed. Later passes read
-// only from the lowest to the highest index of their batch.
+// The first pass reads all pages. So damage is found before anything is printed. The pass of a
+// later batch reads only from the lowest to the highest index in the batch.
 
 // batchCells is the number of values in a batch. It is a variable so that tests can change it.
 var batchCells = 1 << 19
@@ -106,9 +106,10 @@ func (b *batch) find(index uint32) (place int, ok bool) {
 	return int(b.slots[n].place), true
 }
 
-// fill evaluates the expressions for the entities of b in one pass over the state. It calls
-// take(next) for each span of indices, with the end index of the span. If the argument all is true,
-// fill also evaluates the entities outside of b, to find damaged pages.
+// fill evaluates the expressions for the entities of b in one pass over the state. The pass reads
+// spans of indices, and calls take(next) after each span. The argument next is the start of the
+// next span. If the argument all is true, fill also evaluates the entities outside of b, to find
+// damaged pages.
 func (w *sweeper) fill(b *batch, all bool, take func(next int) error) error {
 	// Spans are evaluated in parallel. Each span writes only the cells of its own entities.
 	return ignoreEnough(query.Sweep(w.ctx, &w.Sweeper, func(at query.SweptEntity, _ *struct{}) error {

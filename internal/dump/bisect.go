@@ -207,15 +207,15 @@ type bisectCmd struct {
 	oldest probeDoc
 	// The newest state that the latest call of changes() judged. Skipped states do not count.
 	newest probeDoc
-	// Only set in a scan in which the condition holds at the start and later does not. It then has
-	// the range in which the condition held.
+	// The range of states at the start for which the condition holds. It is set only if a scan
+	// finds that the condition holds at the start and stops later.
 	held *heldDoc
 	doc  *bisectDoc
 }
 
 // A judge decides whether the state im is bad. The argument c is the tick that led to im, or nil.
-// The judge may evaluate only what the tick changed, if the previous call judged the state before
-// the tick. Otherwise it evaluates the whole state.
+// If the previous call judged the state before c, the judge may evaluate only what c changed.
+// Otherwise it evaluates the whole state.
 type judge func(im state, c *inspect.Commit) (verdict string, err error)
 
 // Verdicts on a state. The condition holds for a bad state.
@@ -265,7 +265,7 @@ func (b *bisectCmd) bisect(s *source) (err error) {
 		return err
 	}
 	last := len(b.states) - 1
-	// The cursor of a new route is at the end of the route.
+	// The last state is loaded already: the cursor of a new route is there.
 	end, err := b.setJudge(b.route.lastState())
 	if err != nil {
 		return err
@@ -294,15 +294,16 @@ func (b *bisectCmd) bisect(s *source) (err error) {
 	return cmp.Or(s.printReport(b.doc), b.unread)
 }
 
-// setJudge sets b.judge. The parameter im is the newest state, which most likely has all
-// components. setJudge compiles the condition for im. The caller must call the returned function,
-// which removes temporary files. The flags select the judge:
+// setJudge sets b.judge. It compiles the condition for im, the newest state, because older states
+// may lack some components. The caller must call the returned function, which removes temporary
+// files. The flags select the judge:
 //
 //	--run          runs the command, see commandJudge
 //	--entity       evaluates a condition on the entity; false while the entity is dead
 //	neither flag   evaluates a condition on the whole world
 //
-// The judge compiles the condition again if the components of a state differ, which can fail.
+// If a state has other components, the judge compiles the condition again. It returns an error if
+// that fails.
 func (b *bisectCmd) setJudge(im state) (end func(), err error) {
 	if b.run {
 		return b.commandJudge()
@@ -384,8 +385,8 @@ func (b *bisectCmd) binarySearch(last int) (at flipDoc, err error) {
 	return b.flip(b.verdicts[first], b.verdicts[first-1]), nil
 }
 
-// probe judges the state with index i as a whole. It moves the cursor there. An unreadable state
-// gets the verdict skip, and so do all states that need the same damaged records.
+// probe loads the state with index i and judges the whole state. An unreadable state gets the
+// verdict skip. probe then also marks the states after it as lost, up to the next snapshot.
 func (b *bisectCmd) probe(i int) (p probeDoc, err error) {
 	if b.cursor.Seq() != b.states[i] {
 		if err := b.cursor.Seek(b.ctx, b.states[i]); damaged(err) {
@@ -404,11 +405,11 @@ func (b *bisectCmd) probe(i int) (p probeDoc, err error) {
 // skipped reports whether the state with index i was skipped or is unreadable.
 func (b *bisectCmd) skipped(i int) bool { return b.lost[i] || b.verdicts[i].Verdict == skip }
 
-// narrow finds the first bad state after index lo, up to index hi. The state hi is bad. The state
-// lo is good. It may also be skipped if it is the first state.
+// narrow finds the first bad state in the range lo+1 to hi. The caller knows that the state hi is
+// bad, and that the state lo is good. The state lo may also be skipped if it is the first state.
 //
-// Skipped states cannot be judged. If only skipped states remain before the first known bad state,
-// narrow returns an error that names the records in question.
+// Skipped states cannot be judged. If the state before the first known bad state was skipped,
+// narrow returns an error that names the possible records.
 func (b *bisectCmd) narrow(lo, hi int) (int, error) {
 	for hi-lo > 1 {
 		i, ok := b.middle(lo, hi)
@@ -496,12 +497,12 @@ func (b *bisectCmd) firstBad(last int) (at flipDoc, err error) {
 	return at, b.missing("", "%s", b.unchanged())
 }
 
-// lastChange finds the newest change. It searches backward in blocks, and each block is twice as
-// long as the block before it. So it finds a recent change quickly. Within a block, it judges the
-// states forward.
+// lastChange finds the newest change. It searches blocks of states, the newest block first. Each
+// block is twice as long as the block before it. So it finds a recent change quickly. Within a
+// block, it judges the states forward.
 //
-// Two blocks share one state: the first judged state of the newer block is the end of the older
-// block. So a change between two blocks is found too.
+// Two neighbouring blocks share a state: the oldest judged state of the newer block is the last
+// state of the older block. So lastChange also finds a change between two blocks.
 func (b *bisectCmd) lastChange(last int) (at flipDoc, err error) {
 	for size := backwardBlock; ; size *= 2 {
 		first, changed := max(0, last-size), false
@@ -514,11 +515,12 @@ func (b *bisectCmd) lastChange(last int) (at flipDoc, err error) {
 			return at, err
 		case first == 0:
 			return at, b.missing("", "%s", b.unchanged())
-		// If all states of the block were skipped, the next block starts earlier and has the same
-		// end.
+		// If all states of the block were skipped, last stays the same. The next block is longer
+		// and judges older states too.
 		case b.oldest.Verdict != skip:
 			last = b.oldest.i
-			// Store the verdict, because this state is also the end of the next block.
+			// The next block ends with this state. Store the verdict, so that the state is not
+			// judged twice.
 			b.verdicts[last] = b.oldest
 		}
 	}
@@ -598,7 +600,8 @@ func (d *bisectDoc) print(a *app) {
 		a.Line("begins at %s", d.Place())
 		a.Line("judged %s of %d by binary search, which assumes that the condition stays true once it holds", term.Count(d.Judged, "state", "states"), d.States)
 	}
-	// If there are states between Before and the result, their verdicts are unknown.
+	// The search skips states that it cannot judge. So there may be states between Before and the
+	// result.
 	if i := slices.Index(d.by.states, d.Seq); i > 0 && d.by.states[i-1] != d.Before.Seq {
 		a.Line("the states after %s and before this tick are unknown", d.Before.Place())
 	}

@@ -43,7 +43,7 @@ func TestBisect_LastChange(t *testing.T) {
 			if random.IntN(ticks) < changes {
 				v = map[string]string{good: bad, bad: good}[v]
 			}
-			// Skip random states, and all states at block boundaries.
+			// Skip random states, and also states near the block boundaries of lastChange.
 			if verdicts[i] = v; random.IntN(4) == 0 || i%backwardBlock < 2 {
 				verdicts[i] = skip
 			}

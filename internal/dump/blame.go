@@ -14,15 +14,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The command blame finds, for each field of an entity, the tick that last changed the field. The
-// journal records which rows a tick wrote, but not which fields. So blame reads the history
-// backward and compares the values before and after each write:
+// The command blame finds, for each field of an entity, the tick that last changed the field: its
+// writer. The journal records which rows a tick wrote, but not which fields. So blame reads the
+// history backward and compares the values before and after each write:
 //
-//   - For the newest state, setComponents lists the components and fields. All writers are
-//     unknown.
-//   - For each event, newest first, addEvent fills in unknown writers.
+//   - setComponents lists the components and fields of the newest state.
+//   - addEvent sets the writers that an event reveals. Events come newest first.
 //   - At each snapshot, addOldest ends the search if all writers are known.
-//   - At the oldest state, unknown writers become "at or before" this state.
+//   - If a writer is still unknown at the oldest state, blame prints "at or before" this state.
 //
 // A tick may write a row without changing a field. So the last write of a component can be newer
 // than the last change of each field.
@@ -200,8 +199,8 @@ func (w *writerDoc) at(e *inspect.TraceEvent) {
 	}
 }
 
-// notSince records in w that the value was written at or before the state s. If w has the exact
-// tick, notSince returns true and w stays the same.
+// notSince reports whether w has the exact tick that wrote the value. Otherwise notSince records in
+// w that the value was written at or before the state s.
 func (w *writerDoc) notSince(s *inspect.EntityState) bool {
 	if !w.Exact {
 		*w = writerDoc{Tick: s.Tick, Seq: s.Seq}
@@ -209,7 +208,7 @@ func (w *writerDoc) notSince(s *inspect.EntityState) bool {
 	return w.Exact
 }
 
-// TraceBack always yields a Stretch, so errNoStretch never occurs.
+// errNoStretch never occurs, because TraceBack calls its function at least once without an error.
 var errNoStretch = errors.New("no state to begin with")
 
 // search reads the journal backward from record seq until all writers are known. It also stops at
@@ -220,8 +219,8 @@ func (b *writerSearch) search(s *source, e ecs.Entity, seq uint64) error {
 	b.unread = nil
 	err := s.TraceBack(s.ctx, e, seq, func(stretch *inspect.Stretch) bool {
 		if b.last == nil {
-			// The newest Stretch of the history comes first. Its last state has all components of
-			// the entity.
+			// This is the first call, with the newest part of the history. Its last state has all
+			// components of the entity.
 			b.setComponents(stretch.Last)
 		} else {
 			read += stretch.Bytes
@@ -259,16 +258,14 @@ func (b *writerSearch) setComponents(last *inspect.EntityState) {
 	}
 }
 
-// addEvent fills in the writers that follow from event e. Events come newest first, so the first
-// event for a field is the newest change of the field. Each kind of event sets the writer of the
+// addEvent records the tick of event e as the writer of a component and of its fields. Events come
+// newest first, so a writer that is already known stays. Each kind of event sets the writer of the
 // component, and the writers of some fields:
 //
 //	written     no fields
 //	set         the fields that differ
 //	converted   the fields that differ, and the fields that the conversion added
 //	added       all fields; older events are then ignored
-//
-// A writer that is already known stays.
 func (b *writerSearch) addEvent(e *inspect.TraceEvent) {
 	d := b.components[e.Number]
 	if d == nil || d.begun {
@@ -311,8 +308,8 @@ func has(v layout.Value, path string) bool {
 	return false
 }
 
-// addOldest records that the given state is the oldest one that was read. It reports whether all
-// writers are known.
+// addOldest records for each unknown writer that the value was written at or before the state
+// first. It reports whether all writers are known.
 func (b *writerSearch) addOldest(first *inspect.EntityState) bool {
 	known := true
 	for _, d := range b.components {
@@ -324,8 +321,8 @@ func (b *writerSearch) addOldest(first *inspect.EntityState) bool {
 	return known
 }
 
-// changed returns the newest exact tick that changed a field. If there is none, it returns the
-// oldest tick that was read.
+// changed returns the newest tick that is known to have changed a field. If no such tick is known,
+// it returns the oldest tick that was read.
 func (d *blamedDoc) changed() *writerDoc {
 	newest := d.Fields[0].Changed
 	for _, f := range d.Fields {

@@ -118,8 +118,8 @@ type lineage struct {
 // branch. The first branch leads to the newest state. Then each other tip gets a branch, the newest
 // tip first.
 //
-// Lost records belong to a branch but are not counted. If the record of the newest state is lost,
-// and only a snapshot has the state, the branch of the newest state has no records.
+// Lost records belong to a branch but are not counted. The record of the newest state may be lost,
+// while a snapshot still has the state. Then the branch @latest has no records.
 func (s *source) branches() lineage {
 	log, in := s.Log(), s.standing()
 	onHead := map[uint64]bool{} // Records on the path to the head of the journal.

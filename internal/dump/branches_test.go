@@ -58,8 +58,8 @@ func buildRandomHistory(t *testing.T, dir string, rng *rand.Rand) *randomHistory
 	return x
 }
 
-// end returns the last record of the branch that has the given record. If the head descends from
-// the given record, this is the head. Otherwise it is the newest tip that descends from the record.
+// end returns the last record of the branch to which the given record belongs. This is the newest
+// record without children that descends from the given record. The head is the newest record.
 func (x *randomHistory) end(record uint64) uint64 {
 	head := uint64(len(x.records))
 	for end := head; end >= record; end-- {

@@ -88,15 +88,15 @@ type rowDoc struct {
 // A standing computes whether a record is rewound or unreachable.
 type standing struct {
 	newest uint64 // The record of the newest state.
-	// The first record for which the journal shows whether it was rewound.
+	// The oldest record whose status is known, see rewoundFrom.
 	known uint64
 }
 
 func (s *source) standing() standing { return standing{s.latest(), s.rewoundFrom()} }
 
 // of returns the status of record seq. The parameter onHead is true for the last record of the
-// journal and its ancestors. If the journal does not show whether a record was rewound, the record
-// counts as not rewound.
+// journal and its ancestors. Damage may hide whether a record was rewound. Then the record counts
+// as not rewound.
 func (s standing) of(seq uint64, onHead bool) standingDoc {
 	return standingDoc{seq == s.newest, !onHead && seq != s.newest && seq >= s.known, onHead && seq > s.newest}
 }

@@ -57,7 +57,8 @@ If STORE is a save, compact writes a save. A compressed save stays compressed;
 			if out == "" {
 				return fail(exitUsage, describe.Command("compact", c.args[0], "-o", c.args[0]+".compact"), "give the output with -o")
 			}
-			// "A.." and "A" mean the same: the history in the new store always ends with the state.
+			// The history in the new store always ends with the state of --at. So "A.." means the
+			// same as "A".
 			o.At, o.Keep = at, strings.TrimSuffix(o.Keep, "..")
 			return c.read(c.args[0], func(s *source) error {
 				if o.Compress && !s.IsSave() {

@@ -147,9 +147,9 @@ func (c *completion) offer(word, description string) {
 	}
 }
 
-// afterPrefix calls the function find for the typed text without its first n bytes, and then puts
-// these bytes in front of each offer. The last argument lists words that are already typed, which
-// it skips.
+// afterPrefix completes only the part of the typed text after its first n bytes. The function find
+// offers words for this part. afterPrefix puts the first n bytes in front of each offer. It leaves
+// out the words in the last argument, which are typed already.
 func (c *completion) afterPrefix(n int, find completer, without ...string) error {
 	inner := *c
 	inner.typed, inner.offers = c.typed[n:], nil
@@ -236,7 +236,7 @@ func (c *completion) peek(e ecs.Entity) (*inspect.EntityState, error) {
 // components offers components. If the argument resources is true, it offers resources too.
 func components(resources bool) completer {
 	return func(c *completion) error {
-		// The entity may be dead: any EntityState lists all components.
+		// Peek at any entity. The result lists all components, even if the entity is not alive.
 		state, err := c.peek(ecs.NewEntity(0, 1))
 		if err != nil {
 			return err

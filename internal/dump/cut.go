@@ -69,11 +69,11 @@ func (t *tool) cut(printed []byte, args []string) (rawDocument, error) {
 	return c.out.Bytes(), err
 }
 
-// addLimits records what the limit of the command left out. It reads these members of the document:
+// addLimits records what the limit of the command left out. The document says so in these members:
 //
-//	earlier    number of items before the list
-//	total      number of all rows or differences, including those before the offset
-//	more       true if an unknown number of items follow the list
+//	earlier   number of items before the list
+//	total     number of all rows or differences; those before --offset are not reported
+//	more      true if an unknown number of items follow the list
 func (c *cutter) addLimits(printed []byte, args []string) {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal(printed, &doc) != nil {
@@ -116,8 +116,8 @@ func (c *cutter) addLeftOut(where string, n int) {
 	c.left[where] += n
 }
 
-// value copies the next value, which has the given path. Depth 0 is the document, 1 its members,
-// and 2 and more the values inside them.
+// value copies the next value, which has the given path. The depth is 0 for the document, 1 for its
+// members, and more for the values inside them.
 func (c *cutter) value(where string, depth int) error {
 	token, err := c.Token()
 	if err != nil {

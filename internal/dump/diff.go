@@ -175,9 +175,9 @@ func (d *diffCmd) run(c *call) error {
 	})
 }
 
-// compare compares the old state s with the new state t. With --first, s and t are the ends of two
-// histories, and compare compares the states after the first tick that differs. If no tick differs,
-// compare only prints the result of diverge().
+// compare compares the old state s with the new state t. With --first, it compares the histories
+// that lead to s and t. It then prints the difference of the two states after the first tick that
+// differs. If no tick differs, it only prints the result of diverge().
 //
 // The exit status counts only differences that pass the filters.
 func (d *diffCmd) compare(s, t *diffSide) (err error) {
@@ -218,7 +218,7 @@ func (d *diffCmd) compare(s, t *diffSide) (err error) {
 		err = d.print(s.app, doc, shown)
 	}
 	if err == nil && !doc.Same {
-		// Set errDiffer only if printing succeeded.
+		// Report the exit status for different states only if printing succeeded.
 		err = &failure{code: exitProblem, err: errDiffer}
 	}
 	return err
@@ -406,8 +406,8 @@ func printDifference(g *term.Grid, x describe.Difference) error {
 	case "changed":
 		fields, err := x.Component.Fields(x.Row)
 		for _, f := range fields {
-			// An element of a map or slice may exist on one side only. Then the code below replaces
-			// the text of the missing side.
+			// The old or the new map or slice may lack an element. diffLine expects "" for a
+			// missing element.
 			before, after := differingTexts(f.Old, f.New)
 			if f.Old.Kind() == 0 {
 				before, after = "", f.New.String()

@@ -28,10 +28,11 @@ var (
 	bytesType = reflect.TypeFor[[]byte]()
 )
 
-// typeSchema returns the schema of a member's type. A type with its own marshaller is a value of a
-// world, so any value is valid. A pointer has the schema of its element, or is null.
+// typeSchema returns the schema of a member's type. It accepts any JSON for a type with its own
+// MarshalJSON, because such a type holds a value of a world. A pointer has the schema of its
+// element, or is null.
 //
-// The order of the cases matters: a time also has its own marshaller, and bytes are also a slice.
+// The order of the cases matters. A time also has a MarshalJSON, and bytes are also a slice.
 func typeSchema(t reflect.Type) map[string]any {
 	switch {
 	case t == timeType:
@@ -65,8 +66,8 @@ func typeSchema(t reflect.Type) map[string]any {
 }
 
 // structSchema returns the schema of a struct. A member is optional if its tag has omitempty, or if
-// it belongs to an embedded pointer. Unknown members are valid, because a later version may add
-// members.
+// it belongs to an embedded pointer, which may be nil. Unknown members are valid, because a later
+// version may add members.
 func structSchema(t reflect.Type) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -82,7 +83,7 @@ func structSchema(t reflect.Type) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": required}
 }
 
-// behindPointer reports whether a field of t belongs to an embedded pointer.
+// behindPointer reports whether a field of t belongs to a struct that is embedded as a pointer.
 func behindPointer(t reflect.Type, index []int) bool {
 	for _, i := range index[:len(index)-1] {
 		if t = t.Field(i).Type; t.Kind() == reflect.Pointer {

@@ -193,8 +193,7 @@ func (w *sweeper) assignment(text string) (*assignment, error) {
 	}
 	a.text = expr
 	if a.component.Resource {
-		// Compile the expression of the resource now, so that a mistake is found before the
-		// evaluation.
+		// Compile the expression only to find mistakes early. computeEdits evaluates it at the end.
 		_, err := s.compile(im, target, expr, query.WantTotal)
 		return a, err
 	}
@@ -221,9 +220,9 @@ type editResult struct {
 	rows  []repair.RowEdit
 }
 
-// computeEdits returns the number of entities that the conditions select. If the argument wanted is
-// true, computeEdits also returns the new rows. Resources come last, and the conditions do not
-// apply to them.
+// computeEdits computes the new rows of the entities that the conditions select. It returns the
+// number of these entities, and the rows if the argument wanted is true. The rows of resources come
+// last. The conditions do not apply to resources.
 func (w *sweeper) computeEdits(where []*query.Swept, assignments []*assignment, wanted bool) (rows []repair.RowEdit, entities int, err error) {
 	take := func(found editResult, _ int) error {
 		entities += found.entities
@@ -262,8 +261,9 @@ func (w *sweeper) computeEdits(where []*query.Swept, assignments []*assignment, 
 	return rows, entities, err
 }
 
-// edit computes the rows of entity e after all assignments, and adds the changed rows to d. With
-// [ecs.Vacant], it computes the rows of resources. Two assignments to one component yield one row.
+// edit computes the rows of entity e after all assignments, and adds the changed rows to d. If e is
+// [ecs.Vacant], it computes the rows of resources. If two assignments change fields of one
+// component, their changes are in one row.
 func (d *editResult) edit(e ecs.Entity, assignments []*assignment, rowOf func(*assignment) ([]byte, bool, error), valueOf func(*assignment) (query.Answer, error)) error {
 	if d.edits == nil {
 		d.edits = make([]editedDoc, len(assignments))
@@ -281,7 +281,8 @@ func (d *editResult) edit(e ecs.Entity, assignments []*assignment, rowOf func(*a
 			d.edits[n].Lacking++
 			continue
 		}
-		// If e has no edited row of this component yet, IndexFunc returns -1, and i is first-1.
+		// i is the index of the row that an earlier assignment edited. It is first-1 if there is no
+		// such row.
 		i := first + slices.IndexFunc(d.rows[first:], func(r repair.RowEdit) bool { return r.Component == a.component })
 		if i >= first {
 			before = d.rows[i].Value
@@ -303,7 +304,8 @@ func (d *editResult) edit(e ecs.Entity, assignments []*assignment, rowOf func(*a
 		default:
 			row := 0 // Row of a resource.
 			if e != ecs.Vacant {
-				// A dry run does not use the row, and may not have the component in memory.
+				// A dry run never uses the row. It may be wrong then, because the component may not
+				// be in memory.
 				row = a.component.Find(e)
 			}
 			d.rows = append(d.rows, repair.RowEdit{Component: a.component, Row: row, Value: after})

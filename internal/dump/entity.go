@@ -32,7 +32,8 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 		}
 		return e, nil
 	}
-	// peek returns the entity that has the index, with any generation.
+	// Peek also returns the entity that now has the index. So the generation of its argument is
+	// arbitrary.
 	p, err := s.Peek(s.ctx, ecs.NewEntity(uint32(index), 1), seq)
 	if err != nil {
 		return 0, err
@@ -81,8 +82,8 @@ func (s *source) notAlive(p *inspect.EntityState) error {
 	switch {
 	case p.Row < p.Living:
 		now, next = fmt.Sprintf("is alive as %v", last), describe.Command("show", s.path, last.String())
-	// The registry has the living entities first, then the free indices, and then the retired
-	// indices.
+	// The index is neither alive nor free. In the registry, retired indices come last, after the
+	// free indices.
 	case p.Row >= p.Free:
 		now = "is retired: its generations are used up"
 	}
@@ -112,8 +113,8 @@ func indices(n int) string {
 // deathOf finds the tick that destroyed e. It reads operations backward from record seq, and ends
 // at the operation that created e. It returns nil if it finds no such tick.
 //
-// A clear of the world also destroys e. If several clears follow the creation of e, the oldest
-// clear has destroyed e.
+// A clear of the world destroys all entities. So the first clear after the creation of e has
+// destroyed e, unless a destroy of e is found.
 func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err error) {
 	for entry := range s.Log().Ancestors(seq) {
 		if err := s.ctx.Err(); err != nil {
@@ -130,7 +131,7 @@ func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err e
 			case op.Kind == raw.OpCreate && op.Entity == e:
 				return death, nil
 			case op.Kind == raw.OpClear && op.Component < 0:
-				death = c // An older clear, or an older destroy of e, replaces this candidate.
+				death = c // An older clear or destroy of e replaces this candidate.
 			}
 		}
 	}
@@ -240,7 +241,8 @@ func (sub *subject) unknownName(s *source, text string, components []inspect.Ent
 	other, field := longestName(text, components, !sub.isResource())
 	switch {
 	case sub.isResource() && strings.ContainsAny(text[:min(1, len(text))], "0123456789"):
-		// The method entity returns the error for a wrong entity.
+		// The text begins with a digit, so it is a wrong entity. The method entity returns the
+		// error.
 		_, err := s.entity(name, 0)
 		return err
 	case other >= 0 && sub.isResource():

@@ -93,13 +93,13 @@ hides the state, because a trace cannot end a counter.`,
 
 // An exportCmd has the flags of an export. The format and the range select the output:
 //
-//	a state     json, ndjson   a file that import can read, written by package repair
-//	a state     csv            a table for each component
-//	a range     json, ndjson   a document like that of diff --json
-//	a range     csv            one table, with a line for each field
-//	a range     perfetto       counters, with the values of plot
-//	a state     parquet, …     a table for each component
-//	a range     parquet, …     the same tables, with the rows of several states
+//	a state   json, ndjson      a file that import can read, written by package repair
+//	a state   csv               a table for each component
+//	a range   json, ndjson      a document like that of diff --json
+//	a range   csv               one table, with a line for each field
+//	a range   perfetto          counters, with the values of plot
+//	a state   parquet, sqlite   a table for each component
+//	a range   parquet, sqlite   a table for each component, with the rows of several states
 type exportCmd struct {
 	format     string
 	out        string
@@ -139,8 +139,8 @@ func (x *exportCmd) check(c *call) error {
 	return c.atOrRange(1)
 }
 
-// run writes the export: one state, or the changes of a range of ticks. Raw turns off the escaping
-// of control characters for terminals.
+// run writes the export: one state, or the changes of a range of ticks. It calls s.Raw, so that
+// control characters in stored names and values are written unchanged.
 func (x *exportCmd) run(s *source) error {
 	if x.writesTables() {
 		return x.tables(s)
@@ -256,7 +256,8 @@ func (x *exportCmd) changes(s *source, text string) error {
 	if err != nil {
 		return err
 	}
-	// Check for damage first: Changes would fail in the middle of a document.
+	// Check for damage before anything is printed. Otherwise it would be found in the middle of the
+	// output.
 	if _, err := s.Path(from, to); damaged(err) {
 		return err
 	} else if err != nil {

@@ -17,14 +17,13 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file exports components as tables. Each component becomes a table of simple columns. An
-// export format, such as Parquet, writes the table in batches, column by column. A batch has up to
-// 4096 rows:
+// This file exports each component as a table. An export format, such as Parquet, writes a table in
+// batches of up to 4096 rows. Within a batch, it writes column by column:
 //
 //   - cellsOf splits the value of a component into fields.
-//   - Cells.add makes one or two cells for each field. An entity has two: its index and its
-//     generation. A constant is its name, and a slice or map is JSON.
-//   - Rows collects the cells of a batch.
+//   - Cells.add appends one or two cells for each field. An entity has two cells: its index and its
+//     generation. A constant becomes its name, and a slice or map becomes JSON.
+//   - A [Rows] collects the cells of a batch.
 //   - Table.Write of the export format writes the batch.
 //
 // The export formats are in another module, because their libraries are large: see format.go.
@@ -123,12 +122,15 @@ func (r *Rows) add(columns []Column, tick uint64, c *inspect.Component, e ecs.En
 //
 // Tables accept only UTF-8, so invalid bytes become U+FFFD.
 func (c *Cells) add(v layout.Value, column Column) {
-	if column.Nullable { // A null also appends to Bits or Texts, so that the rows stay aligned.
+	// A null also has a value in Bits or Texts, so that the row has the same position in all
+	// slices.
+	if column.Nullable {
 		c.Null = append(c.Null, v.IsNil() || column.facet >= facetIndex && v.Uint() == 0)
 	}
 	if v.Kind() == layout.Pointer && column.facet != facetJSON {
-		// A nil pointer is encoded as the zero value.
-		var to layout.Value // Stays the zero Value for a nil pointer.
+		// Replace the pointer by its target. Then Bits or Texts gets the zero value for a nil
+		// pointer.
+		var to layout.Value
 		if !v.IsNil() {
 			to = v.Index(0)
 		}
@@ -195,8 +197,8 @@ func (x *exportCmd) exportFormat(a *app) *Format {
 // After damage in a range, tables removes the output, because a reader cannot detect missing rows.
 func (x *exportCmd) tables(s *source) (err error) {
 	if len(s.args) < 2 {
-		// After a read error, readState calls this function again. The first call removes its
-		// output, so a second call is safe.
+		// If a page cannot be read, readState calls this function again, with the whole state in
+		// memory. This works because writeTables removes its output after an error.
 		return s.readState(x.at, func(st *inspect.State) error {
 			return x.writeTables(s, outline(st), func(w *tableWriter) error { return w.state(st) })
 		})
@@ -314,15 +316,15 @@ func (w *tableWriter) image(im state) error {
 			e := ecs.Vacant
 			if !c.Resource {
 				if e = c.Entities()[row]; e == ecs.Vacant || !im.IsAlive(e) {
-					// The row is a gap, or belongs to a dead entity in a component that does not
-					// rewind.
+					// The row is a gap in an Indexed component. Or its entity is dead, and the
+					// component does not rewind.
 					continue
 				}
 			}
 			if err := t.rows.add(t.columns, im.Tick, c, e, c.Row(row)); err != nil {
 				return err
 			}
-			// Writing in batches avoids a second copy of the column in memory.
+			// Write now, because buffering all rows would double the memory of the component.
 			if t.rows.N == tableRows {
 				if err := cmp.Or(w.ctx.Err(), t.write(t.rows)); err != nil {
 					return err

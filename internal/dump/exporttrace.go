@@ -37,9 +37,9 @@ const tickMicros = 1000
 // trace prints the values of expressions over the ticks as counters, in the JSON trace format of
 // Chrome and Perfetto. A counter has an event when it changes, and at the last state.
 //
-// The format accepts only numbers, and a counter cannot end. So a counter becomes 0 if the value of
-// its expression is not a finite number. It also becomes 0 at a tick whose value is lost by damage.
-// A counter that never had a number has no event.
+// The format accepts only numbers, and a counter continues to the end of the trace. So a counter
+// becomes 0 while its expression has no finite number. It also becomes 0 while damage hides the
+// value. A counter that never had a number has no event.
 func (x *exportCmd) trace(s *source) (err error) {
 	if s.IsSave() {
 		return s.noJournal(describe.Command("query", s.path, "--count"), "it has one state, so nothing changes over time")

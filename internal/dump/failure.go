@@ -15,9 +15,9 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Every error becomes a failure: an exit status, a message, and the next command to try. For an
-// error of package inspect, classify or classifyOpen chooses the failure by the errors that it
-// wraps. For a wrong command line, misused suggests the help of the command.
+// Every error becomes a failure: an exit status, a message, and the next command to try. classify
+// and classifyOpen make a failure from an error of package inspect. misused makes a failure for a
+// wrong command line, and suggests the help of the command.
 //
 // printFailure prints a failure on standard error: as lines, or with --json as one line of JSON.
 // Programs read exit statuses, so a status has the same meaning for every command.
@@ -192,12 +192,14 @@ func (f *failure) lines() []string {
 	return lines
 }
 
-// withMark adds the expression, and a mark below the position of the error. The column of the mark
-// is a terminal column, because some characters take two columns and some none.
+// withMark adds the text of the expression, and a mark below the position of the error:
 //
 //	no field "Z" …
 //	    Position.Z > 3
 //	             ^
+//
+// The mark is placed by the width of the text before it, because some characters take two columns
+// of a terminal and some take none.
 func withMark(err error) error {
 	var e *query.Error
 	if !errors.As(err, &e) || e.At < 0 {

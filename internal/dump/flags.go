@@ -18,8 +18,8 @@ import (
 
 // This file declares flags and describes their values, for help, errors, completion and agents.
 //
-// For --limit=x, package pflag calls Set of the flag's value, which returns an error. wrongFlag
-// turns this error into a sentence that begins with "--limit takes a whole".
+// For example, package pflag parses --limit=x and calls the method Set of the value. Set returns an
+// error, and wrongFlag rewords it: --limit takes a whole number, not "x".
 
 // flags are the flags of a command.
 type flags struct {
@@ -185,8 +185,8 @@ func (f flags) limit(l *limit, what string) {
 
 const limitFlag = "limit"
 
-// unlimited removes the default limit, but keeps a limit of the command line. It is called for
-// --json, --ndjson and CSV.
+// unlimited sets the limit to 0, unless the command line has --limit. It is called for --json,
+// --ndjson and CSV.
 func (f flags) unlimited() error {
 	if l := f.Lookup(limitFlag); l != nil && !l.Changed {
 		return l.Value.Set("0")

@@ -31,8 +31,7 @@ func runArgs(args []string, stdout, stderr io.Writer) (code int) {
 }
 
 // flipBits flips single bits of the files under dir, one at a time, and calls f after each flip. It
-// checks that f changes no file. The argument apart is a factor for the distance between two
-// flipped bits.
+// checks that f changes no file. The bits are apart * flipDistance() bytes from each other.
 func flipBits(t *testing.T, dir string, apart int64, f func(name string, at int64)) {
 	t.Helper()
 	n := 0
@@ -63,8 +62,8 @@ func flipBits(t *testing.T, dir string, apart int64, f func(name string, at int6
 	}
 }
 
-// flipDistance returns the distance between flipped bits in a file of n bytes. It is odd, so that
-// all eight bits of a byte are tested.
+// flipDistance returns the distance in bytes between two flipped bits in a file of n bytes. The bit
+// of byte i is bit i%8. The default distances are odd, so that all eight bits are tested.
 func flipDistance(n int) int64 {
 	switch {
 	case *every > 0:

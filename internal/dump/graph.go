@@ -20,16 +20,17 @@ type branches map[uint64]branchLines
 
 // branchLines are the lines of one record.
 type branchLines struct {
-	apart bool // True if the field fork is printed, on its own line above the record.
-	// The line above the record: a fork, or a separator before a new tree.
+	apart bool // True if fork is printed on its own line, above the record.
+	// The line above the record, at which its branch begins. For a new tree, it has only the lines
+	// of the other branches.
 	fork   string
-	row    string // Drawn on the line of the record.
-	before string // The columns above the record.
-	after  string // The columns below the record.
+	row    string // The graph on the line of the record, with * for the record.
+	before string // Lines that continue upwards from the record.
+	after  string // Lines that continue downwards from the record.
 }
 
-// branchesOf draws entries, which are in journal order. If entries lacks the parent of a record,
-// the nearest ancestor in entries takes its place.
+// branchesOf draws entries, which are in journal order. The range or a filter may exclude the
+// parent of a record. Then the record is drawn as a child of its nearest ancestor in entries.
 func branchesOf(entries []journal.Entry, log *journal.Log) branches {
 	d := &branchDrawer{parents: parentsAmong(entries, log), children: map[uint64]int{}}
 	for _, parent := range d.parents {
@@ -44,7 +45,8 @@ func branchesOf(entries []journal.Entry, log *journal.Log) branches {
 
 // parentsAmong returns the nearest ancestor in entries of each entry, or 0 if there is none.
 func parentsAmong(entries []journal.Entry, log *journal.Log) []uint64 {
-	// The nearest entry for each visited record, so that each record is visited once.
+	// nearest maps each record that was visited to its nearest ancestor in entries, or to itself if
+	// it is in entries. So no record is visited twice.
 	nearest := map[uint64]uint64{}
 	for _, e := range entries {
 		nearest[e.ID.Seq] = e.ID.Seq
@@ -72,11 +74,11 @@ func parentsAmong(entries []journal.Entry, log *journal.Log) []uint64 {
 	return parents
 }
 
-// A branchDrawer draws records one by one. The last child of a record takes over the column of the
-// record. Other children get new columns. For example, record 3 has the children 4 and 6:
+// A branchDrawer draws records one by one. The last child of a record is drawn in the column of the
+// record. Each other child gets a new column. For example, record 3 has the children 4 and 6:
 //
 //   - draw(3) puts record 3 into the first column.
-//   - draw(4) puts record 4 into a second column, after a fork, because record 3 has another
+//   - draw(4) draws a fork and puts record 4 into a second column, because record 3 has another
 //     child.
 //   - draw(6) puts record 6 into the column of record 3.
 type branchDrawer struct {

@@ -16,8 +16,8 @@ import (
 
 // The command history prints the events of one entity as they are read. For a field, it prints the
 // events of the component that changed the field. inspect.Trace finds the events, and wants()
-// selects the events to print. With --limit, newest() then keeps only the newest events. Also,
-// seriesSet.note collects the charts that follow the events.
+// selects the events to print. With --limit, newest() keeps only the newest events. At the end,
+// text output has a chart of each number, for which seriesSet.note collects the values.
 
 // historyDoc is what history --json prints.
 type historyDoc struct {
@@ -100,8 +100,8 @@ type historyCmd struct {
 }
 
 // run prints the events as they are read. With a limit, it reads all events first, because it
-// prints only the newest. Text output ends with charts of the numbers. A history without events is
-// a failure.
+// prints only the newest. Text output ends with charts of the numbers. If there is no event, run
+// returns a failure.
 func (h *historyCmd) run(s *source) error {
 	if err := h.bounds(s, s.args[2:]); err != nil {
 		return err
@@ -137,9 +137,9 @@ func (h *historyCmd) run(s *source) error {
 	return nil
 }
 
-// bounds sets h.from and h.to. For the range A..B, h.from is the parent of A, so the events of tick
-// A are included. A single point stands for one tick. Without a range, h.from is 0, which stands
-// for the oldest state.
+// bounds sets h.from and h.to. The events are those after h.from, up to h.to. For the range A..B,
+// h.from is the parent of A, so that the events of tick A are included. A single point stands for
+// one tick. Without a range, h.from is 0, which stands for the oldest state.
 func (h *historyCmd) bounds(s *source, between []string) (err error) {
 	if len(between) == 0 {
 		h.to, err = s.Resolve(h.at)
@@ -156,7 +156,6 @@ func (h *historyCmd) bounds(s *source, between []string) (err error) {
 		return fail(exitUsage, describe.Command("log", s.path), "not a range: %s (record %d) does not lead to %s", first, h.from, last)
 	}
 	if e, ok := s.Log().Known(h.from); ok {
-		// The events begin after record h.from. Begin after the parent, so that tick A is included.
 		h.from = e.Parent
 	}
 	return nil
@@ -174,7 +173,8 @@ func (h *historyCmd) events(s *source, c *seriesSet) walk[*inspect.TraceEvent] {
 			}
 			return visit(e)
 		})
-		// The entity never existed. The caller then reports the reason with noEvents.
+		// The error says that the entity never existed. Ignore it, because noEvents returns an
+		// error with the reason.
 		if h.wanted == 0 && h.from == 0 && errors.Is(err, persist.ErrNotFound) {
 			return nil
 		}
@@ -182,15 +182,15 @@ func (h *historyCmd) events(s *source, c *seriesSet) walk[*inspect.TraceEvent] {
 	}
 }
 
-// wants reports whether to print e. For the history of a field, it first reduces the values of e to
-// the field. If only other fields changed, e becomes "written", which only --all prints.
+// wants reports whether to print e. For the history of a field, it replaces the values of e by the
+// values of the field. It changes the kind of e to "written" if the tick changed only other fields.
+// Events of this kind are printed only with --all.
 func (h *historyCmd) wants(e *inspect.TraceEvent) bool {
 	// Events of the entity itself, such as created, have the number -1. They belong to every
 	// history.
 	if e.Number >= 0 && h.number != allComponents && e.Number != h.number {
 		return false
 	}
-	// If only other fields changed, the event becomes a write.
 	if e.Number >= 0 && len(h.steps) > 0 {
 		e.Old, _ = h.valueIn(e.Old)
 		e.New, _ = h.valueIn(e.New)

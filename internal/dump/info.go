@@ -149,8 +149,8 @@ var infoCommand = command{
 	},
 }
 
-// world describes the world at a point, without reading values. The state may be readable even if
-// the record with its time is damaged.
+// world describes the world at a point, without reading values. The state may come from a snapshot.
+// So it may be readable even if its record, which has the time, is damaged.
 func (s *source) world(at string) (w *worldDoc, err error) {
 	err = s.readState(at, func(st *inspect.State) error {
 		im := outline(st)
@@ -172,7 +172,8 @@ func (s *source) world(at string) (w *worldDoc, err error) {
 	return w, err
 }
 
-// info describes what is known of the files after opening. It reads no pages and no records.
+// info describes the files of the store. It uses only what was read when the store was opened. So
+// it reads no pages and no records.
 func (s *source) info() *infoDoc {
 	doc := &infoDoc{Path: s.path, Kind: "store", Snapshots: describe.Listed(s.View.Snapshots(), snapshotDocOf), Damage: describe.Listed(s.Damage(), describe.Unprefixed)}
 	for _, sn := range doc.Snapshots {
@@ -189,14 +190,14 @@ func (s *source) info() *infoDoc {
 }
 
 // setOpens sets the members of doc that say whether a program can open the store. It checks
-// everything but the types of the program. If recover can save data of a damaged store, setOpens
-// suggests it.
+// everything except the component types of the program. For a damaged store, setOpens suggests
+// recover if recover can save data.
 func (s *source) setOpens(doc *infoDoc) error {
 	if s.IsSave() {
 		return nil
 	}
 	refusal := s.Refusal(s.ctx)
-	// After an interrupt the result of Refusal is meaningless.
+	// An interrupt may have ended Refusal before it had a result.
 	if s.ctx.Err() != nil {
 		return s.ctx.Err()
 	}
@@ -236,7 +237,8 @@ func (s *source) journal() *journalDoc {
 			j.Rewound++
 		}
 	}
-	// So far, Rewound counts all records. Subtract those on the path to the head.
+	// So far, Rewound counts all records whose status is known. Subtract the records on the path to
+	// the head.
 	for e := range log.Ancestors(log.Head) {
 		if !e.Lost() && e.ID.Seq >= known {
 			j.Rewound--
@@ -362,7 +364,7 @@ func (a *app) snapshots(snapshots []snapshotDoc) {
 	}, ">SNAPSHOT", "NAME", ">TICK", ">RECORD", "TIME", ">SIZE", ">SHARES", "~NOTE")
 }
 
-// shownNote returns the note of a slot for a terminal.
+// shownNote returns the note of a snapshot with quotes, or "" for no note.
 func shownNote(note string) string {
 	if note == "" {
 		return ""
@@ -370,8 +372,8 @@ func shownNote(note string) string {
 	return strconv.Quote(note)
 }
 
-// closed returns the row "closed": whether the last program closed the store. The lock decides
-// first, and then the journal.
+// closed returns the row "closed": whether the last program closed the store. If the lock file
+// names a program, the row is about this program. Otherwise the end of the journal decides.
 func closed(doc *infoDoc) string {
 	switch l := doc.Lock; {
 	case l != nil && l.Running == "yes":

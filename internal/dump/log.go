@@ -59,15 +59,15 @@ set one. Add --component Position to match only changes of Position.`,
 	},
 }
 
-// A logCmd has the flags that select and describe ticks. A tick is read in three steps, and each
+// A logCmd has the flags that select and describe ticks. A tick is read in up to three steps. Each
 // step costs more than the step before it. The steps find out:
 //
 //	1   which components changed, from the record (mayMatch)
 //	2   what was added and removed, from the operations
 //	3   which values were set, from the states before and after the tick (values)
 //
-// Step 1 or 2 may exclude the tick, and the next steps are then skipped. Step 3 runs only for
-// --patch, or if the filter needs the values.
+// If a step shows that the filter excludes the tick, the next steps are skipped. Step 3 runs only
+// for --patch, or if the filter needs the values.
 type logCmd struct {
 	*source
 	limit                          limit
@@ -121,12 +121,13 @@ func (l *logCmd) print(entries []journal.Entry, earlier int) error {
 	return err
 }
 
-// applyLimit returns the newest records that pass the filter, and the number of earlier records in
-// the range, filtered or not. It reads backward until it has as many records as the limit. The
-// results are valid even with an error.
+// applyLimit returns the newest records that pass the filter, at most as many as the limit. It also
+// returns the number of earlier records in the range, which includes records that do not pass the
+// filter. After an error, the results are still valid.
 //
-// Without a limit, applyLimit returns all records and the filter is applied later. For a graph,
-// applyLimit always applies the filter.
+// Without a limit, applyLimit returns all records, because ticks() applies the filter. But a graph
+// needs the filtered records before it is drawn. So for --graph, applyLimit always applies the
+// filter.
 func (l *logCmd) applyLimit(entries []journal.Entry) (left []journal.Entry, earlier int, err error) {
 	if !l.filter.any() || l.limit == 0 && !l.graph {
 		_, earlier = l.limit.of(len(entries))
@@ -224,8 +225,8 @@ func (f *logFilter) flags(of flags) {
 // any reports whether f can exclude a tick.
 func (f *logFilter) any() bool { return len(f.entities)+len(f.components)+len(f.ops) > 0 }
 
-// byValue reports whether f needs the rows before and after a tick. A filter may need the rows for
-// three ops, whose recorded operations are incomplete:
+// byValue reports whether f needs the rows before and after a tick. It needs them for three ops,
+// because the journal does not record all of their changes as operations:
 //
 //	set       The journal records no operation for it.
 //	clear     The operation does not name the entities.
@@ -250,8 +251,9 @@ func selected(names []string, name string) bool {
 	return len(names) == 0 || slices.Contains(names, name)
 }
 
-// mayMatch reports whether f can match a tick, without reading the state. A tick with a destroy or
-// a clear of the world may always match, because its record does not name the components.
+// mayMatch reports whether f can match a tick, without reading the state. The record does not name
+// the components of a destroy or of a clear of the world. So a tick with one of these may always
+// match.
 func (f *logFilter) mayMatch(d *recordDoc) bool {
 	if len(f.components) == 0 || d.Cleared > 0 || d.Destroyed > 0 {
 		return true
@@ -266,13 +268,11 @@ func (f *logFilter) matches(d *recordDoc, ops []operationDoc, values []rowDoc) b
 	if !f.any() {
 		return true
 	}
-	// If the filter has components only, it also matches rows that were written with an equal
-	// value.
+	// With only --component, a tick also passes if it wrote a row without changing the value.
 	if len(f.entities)+len(f.ops) == 0 {
 		return slices.ContainsFunc(d.Components, func(c changeDoc) bool { return f.component(c.Name) })
 	}
-	// An operation may lack a member: a create has no component. The missing member matches no
-	// name.
+	// A create has an entity but no component, so --component excludes it.
 	byOp := func(o operationDoc) bool { return f.op(o.Op) && f.component(o.Component) && f.entity(o.Entity) }
 	byRow := func(v rowDoc) bool { return f.op(v.Op) && f.selects(v) }
 	return slices.ContainsFunc(ops, byOp) || slices.ContainsFunc(values, byRow)
@@ -292,8 +292,8 @@ func (l *logCmd) ticks(entries []journal.Entry) walk[*recordDoc] {
 	}
 }
 
-// backwardBlock is the number of ticks in a block. Each block is read forward, even when ticks are
-// listed backward, because moving a cursor back may load a snapshot.
+// backwardBlock is the number of ticks in a block. A backward listing also reads the ticks of a
+// block forward, because moving a cursor back may load a snapshot.
 const backwardBlock = 64
 
 // backward visits the same ticks as forward(), but newest first. It reads block by block, the
@@ -377,11 +377,11 @@ func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 
 // values returns the rows that the tick c changed, grouped by component. Removed rows come first.
 //
-// A tick lacks the old values of rows, and the entities of removed rows. So values first copies the
-// changed rows from the state before the tick. It then moves the cursor to the state after the
-// tick, and compares the rows of both states by entity.
+// A tick does not record the old values of rows, or the entities of removed rows. So values first
+// copies the changed rows from the state before the tick. It then moves the cursor to the state
+// after the tick, and compares the rows of both states by entity.
 //
-// A component that the tick registers has no old rows.
+// If the tick is the first with a component, the component has no old rows.
 func (r *logReader) values(c *inspect.Commit, d *recordDoc) (docs []rowDoc, err error) {
 	if err := r.seek(c.Parent); err != nil {
 		return nil, err
@@ -419,8 +419,9 @@ func (r *logReader) seek(seq uint64) (err error) {
 	return r.cursor.Seek(r.ctx, seq)
 }
 
-// removalOp returns the op that removed the named component from e: clear, destroy or remove. If a
-// tick has several such ops, removalOp returns the first in the order of its cases.
+// removalOp returns the op that removed the named component from e: clear, destroy or remove. The
+// tick may have several of them. Then a clear of the world comes first, then destroy, then a clear
+// of the component.
 func (d *recordDoc) removalOp(im *inspect.Image, name string, e ecs.Entity) string {
 	wasCleared := func(c changeDoc) bool { return c.Name == name && c.Cleared > 0 }
 	switch {
@@ -456,8 +457,8 @@ func oldRowsOf(c *inspect.Component, change inspect.RowChange) oldRows {
 // touchedRows returns the rows of c that a tick writes or drops. The parameter c is the component
 // before or after the tick.
 //
-// For a component that does not rewind, touchedRows returns all rows. The tick also numbers rows of
-// dead entities, which a loaded state lacks.
+// For a component that does not rewind, touchedRows returns all rows. A loaded state lacks the rows
+// of dead entities. So the row numbers of the tick do not apply to it.
 func touchedRows(c *inspect.Component, change inspect.RowChange) (rows []int) {
 	if !c.Rewinds && !c.Resource {
 		change.Values = []raw.Range{{First: 0, N: c.Len()}}
@@ -516,8 +517,8 @@ func (o oldRows) changes(now *inspect.Component, change inspect.RowChange, gone 
 	return docs, err
 }
 
-// lines adds v to g, with a line for each field that differs. If the type of the value changed, it
-// prints both values in full.
+// lines adds v to g, with a line for each field that differs. Each line begins with the text under.
+// If the type of the value changed, lines prints both values in full.
 func (v rowDoc) lines(g *term.Grid, under string) {
 	name := joined(" ", v.Component, v.Entity)
 	switch {

@@ -55,11 +55,12 @@ loading it.
 }
 
 // loadLimit is the largest number of items that are read page by page before printing. For more
-// items, the whole state is loaded first. Reading must not fail once output was printed.
+// items, the whole state is loaded first, because reading must not fail in the middle of the
+// output.
 const loadLimit = 1 << 14
 
-// loadedWalk returns a walk that visits the result of f for each entity. The walk never fails on an
-// unreadable page. There are three cases:
+// loadedWalk returns a walk that visits the result of f for each entity. All pages are read before
+// the walk begins, so damage cannot end the walk. There are three cases:
 //
 //   - If the state is in memory, the walk calls f for each entity.
 //   - For at most loadLimit entities, loadedWalk calls f for all entities before it returns.

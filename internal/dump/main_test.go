@@ -33,15 +33,15 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// continueStore is the program "continue DIR BUILD". It commits two ticks to the store in DIR, as a
-// program with the given build line. It creates the store if it is missing.
+// continueStore is the program "continue DIR BUILD". It commits two ticks to the store in DIR. The
+// store records BUILD as the build of the program. The store is created if it is missing.
 func continueStore(dir, text string) int {
 	build.Here = func() string { return text }
 	return exitOf(continueWith(dir, clock(), Health(70), 2))
 }
 
-// wrongStore is the program "wrong DIR BUILD". It creates the second store of the command
-// "diverged", as a program with the given build line.
+// wrongStore is the program "wrong DIR BUILD". It creates a store with two different ticks, see
+// buildDiverged. The store records BUILD as the build of the program.
 func wrongStore(dir, text string) int {
 	build.Here = func() string { return text }
 	return exitOf(buildDiverged(dir, true))

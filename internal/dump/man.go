@@ -161,7 +161,7 @@ func newRoff(name string, section int, short string) *roff {
 	return r
 }
 
-// page returns the finished page. The page ends with references to the pages of the last argument.
+// page returns the finished page. It adds the section SEE ALSO, with the references in also.
 func (r *roff) page(name string, section int, also []string) manPage {
 	r.section("SEE ALSO")
 	r.raw(strings.Join(also, ",\n"))

@@ -152,7 +152,7 @@ func withProgress(ctx context.Context, r *mcp.CallToolRequest) context.Context {
 	const often = 250 * time.Millisecond
 	var last time.Time
 	var mu sync.Mutex
-	// Several goroutines call this function often.
+	// Several goroutines report progress, many times per second. Most reports are dropped.
 	return persist.WithProgress(ctx, func(p persist.Progress) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -223,11 +223,12 @@ func (s *agentServer) runTool(ctx context.Context, t *tool, arguments []byte) (d
 	return doc, f
 }
 
-// A viewPool keeps views of stores open between calls. Only one call at a time uses a view. The
-// pool opens only stores on the command line, because an agent must not read other files.
+// A viewPool keeps views of stores open between calls. A view is idle while no call uses it. At
+// most one call at a time uses a view. The pool opens only stores on the command line, because an
+// agent must not read other files.
 //
-// lend returns an idle view after a refresh. If no view is idle, lend opens a new view. The
-// function back makes the view idle again, or closes it.
+// lend refreshes an idle view and returns it. If no view is idle, lend opens a new view. When a
+// call ends, it calls back(), which makes the view idle again or closes it.
 //
 // The mutex is also locked while a store is opened, because openers must not run in parallel.
 type viewPool struct {
@@ -244,13 +245,13 @@ func (l *viewPool) lend(ctx context.Context, path string) (v *inspect.View, back
 		if _, err := v.Refresh(ctx); err == nil {
 			return v, func() { l.returnView(path, v) }, nil
 		}
-		_ = v.Close() // Opening the store reports the problem again.
+		_ = v.Close() // The refresh failed. If the store has a problem, lendNew reports it.
 	}
 	return l.lendNew(ctx, path)
 }
 
-// lendNew lends a newly opened view. A tool that reports whether another program has the store open
-// needs a new view.
+// lendNew lends a newly opened view. Some tools report whether another program has the store open.
+// They need a new view, because View.InUse checks this only when a view is opened.
 func (l *viewPool) lendNew(ctx context.Context, path string) (v *inspect.View, back func(), err error) {
 	if err := l.checkStore(path); err != nil {
 		return nil, nil, err

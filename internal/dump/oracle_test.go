@@ -276,9 +276,11 @@ type damage struct {
 	file  string // The damaged file.
 	files *disktest.Mem
 	lost  map[uint64]bool // Records with damaged bytes.
-	blind map[uint64]bool // Intact records whose schema is damaged.
+	// Intact records that cannot be read, because the preamble with their schema is damaged.
+	blind map[uint64]bool
 	bad   map[uint32]bool // Damaged snapshot files.
-	knows bool            // True if the headers of all records are valid.
+	// True if the headers of all records are valid, so commands know all parents.
+	knows bool
 	// True if no data of a world is damaged.
 	harmless bool
 }
@@ -326,7 +328,8 @@ func (d *damage) replaceFile(name string, data []byte) {
 	}
 }
 
-// recordDamages returns damages of each record of a segment, and of the preambles between records.
+// recordDamages returns the damages of each record of a segment, and of each preamble. A preamble
+// is a record with the schema of the records after it.
 func (w *original) recordDamages(i int) (all []*damage) {
 	const header = 48
 	segment := w.log.Segments[i]

@@ -259,7 +259,7 @@ func (x *trial) writers(args ...string) {
 		a := x.try(args...)
 		doc := x.object(a, args...)
 		if doc == nil {
-			continue // states() checks whether the command may fail.
+			continue // The command failed. The function states() checks whether it had to succeed.
 		}
 		seq := seqOf(doc)
 		if point == at(seq) || seq == x.original.head || saysNewestMissing(a) {
@@ -273,8 +273,9 @@ func (x *trial) writers(args ...string) {
 	}
 }
 
-// sameWriters reports whether two documents name the same ticks as writers. An inexact writer in
-// the first document must be a tick between the actual writer and the state.
+// sameWriters reports whether two documents name the same ticks as writers. The document got is for
+// the damaged store, and want is the original. If a writer in got is inexact, its record must be
+// between that of the actual writer and record seq.
 func sameWriters(got, want any, seq uint64) bool {
 	switch got := got.(type) {
 	case object:
@@ -332,7 +333,8 @@ func (x *trial) ticks(member string, args ...string) {
 		if x.damage.knows {
 			unsure = nil
 		}
-		// The mark of the head must agree with the newest record that info prints.
+		// If the newest state is missing, the record marked as head must be the newest record that
+		// info prints.
 		if saysNewestMissing(a) {
 			unsure = append(unsure, "head", "unreachable")
 			newest, known := x.shownNewest()
@@ -363,8 +365,9 @@ func logOracle(x *trial) {
 	}
 }
 
-// historyOracle checks the history of an entity. It must include all events between two consecutive
-// reachable states. The first reachable state must have the original values.
+// historyOracle checks the history of an entity. Each printed event must be in the original
+// history. An event must be printed if its record and the states around it can be read, and no
+// record header is damaged.
 func historyOracle(x *trial) {
 	const entity = "0v1"
 	ask := func(args []string, seq uint64) {
@@ -435,8 +438,8 @@ func bisectOracle(x *trial) {
 }
 
 // valuesOverTime runs a command that prints values over time. Each printed value must equal the
-// original value. If the command prints a state, it must also print the next state, if the next
-// state is readable. of(value) returns the key of a value, such as its entity.
+// original value. A readable state must be printed if the state before it is printed. The function
+// of(value) returns the key of a value, such as its entity.
 func (x *trial) valuesOverTime(list string, of func(object) any, args ...string) {
 	a := x.try(args...)
 	name := func(p object) string { return fmt.Sprint(seqOf(p), of(p)) }
@@ -457,8 +460,9 @@ func (x *trial) valuesOverTime(list string, of func(object) any, args ...string)
 	}
 }
 
-// changeWithin reports whether the original change is between the two states that the search in the
-// damaged store found. The parameters are the documents of both searches.
+// changeWithin reports whether the original change is between the two states that bisect found in
+// the damaged store. The parameter was is the original document, and got is that for the damaged
+// store.
 func changeWithin(was, got object) bool {
 	before, _ := got["before"].(object)
 	return seqOf(before) < seqOf(was) && seqOf(was) <= seqOf(got) && was["holds"] == got["holds"]

@@ -12,9 +12,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The command plot draws charts of expressions over the ticks. points() updates the expressions at
-// every tick, and evaluates every Nth state. addPoint appends the values of each evaluated state to
-// the lines. print() draws a chart of each line, and a table with the extremes.
+// The command plot draws charts of expressions over the ticks. For each state, points() passes the
+// changes of the tick to the expressions. For every Nth state, it also asks for their values, and
+// addPoint appends the values to the lines. print() draws a chart of each line, and a table with
+// the extremes.
 //
 // An unreadable state leaves a gap in each line.
 
@@ -87,8 +88,10 @@ type plotCmd struct {
 	texts  []string
 	span   string // A..B, or "" if the command line has no range.
 
-	hide        func(tick uint64) // Called with the tick of the first unreadable state of a gap.
-	of          ecs.Entity        // Vacant for expressions on the whole world.
+	// Called for unreadable states, with the tick after the last readable state.
+	hide func(tick uint64)
+	// The entity of the expressions; Vacant for expressions on the whole world.
+	of          ecs.Entity
 	exprs       []*query.Expr
 	lines       []plotLine
 	evaluated   int    // Number of evaluated states.
@@ -196,13 +199,12 @@ func (p *plotCmd) points(visit func(plotPointDoc) error) error {
 	before := -1
 	return p.each(0, last, func(i int, im *inspect.Image, c *inspect.Commit) error {
 		at := plotPointDoc{describe.State(im.Tick, p.states[i]), cellsDoc{p.texts, make([]query.Answer, len(p.texts))}, ""}
-		// Draw no line across missing states.
+		// each() skips unreadable states. If it has skipped a state, draw a gap.
 		if i > before+1 && before >= 0 {
 			p.hide(seen.Tick + 1)
 		}
-		// An index that increases by more than one shows missing states.
 		before, seen = i, at.stateDoc
-		// Every expression is updated at every tick, but only sampled states are evaluated.
+		// Each tick must be passed to the expressions, even if the state is not sampled.
 		asked := p.states.sampled(i, p.every)
 		for n, x := range p.exprs {
 			err := x.Follow(im, c)
@@ -254,7 +256,7 @@ func (p *plotCmd) addPoint(at plotPointDoc) error {
 		if l.end = v; p.evaluated == 1 {
 			l.begin = v
 		}
-		if x < l.low.x { // False if x is NaN.
+		if x < l.low.x { // Never true if x is NaN.
 			l.low = extreme{x, v, at.Tick}
 		}
 		if x > l.high.x {

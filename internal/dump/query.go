@@ -14,13 +14,13 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The command query prints a table of expressions, in one of two modes. In both modes, a selection
-// is compiled to a choice of entities.
+// The command query prints a table of expressions, in one of two modes. In both modes, filters
+// select entities, see selection.go.
 //
-//   - Without totals, a part of the choice is printed, with a row for each entity. Columns are
-//     computed only for the printed entities.
-//   - With totals, each entity of the choice is added to its group, and each group has a row. The
-//     flag --sort orders the groups.
+//   - Without totals, each selected entity has a row. Columns are computed only for the entities
+//     that --offset and --limit select.
+//   - With totals, each selected entity is added to its group, and each group has a row. The flag
+//     --sort orders the groups.
 
 // queryDoc is what query --json prints.
 type queryDoc struct {
@@ -89,7 +89,7 @@ type queryCmd struct {
 	groupBy  []string
 
 	printing bool  // True once output may have been printed.
-	broke    error // The error that ended printing, or nil.
+	broke    error // The error that ended printing, or nil if printing succeeded.
 }
 
 // A field is a column that a query prints.
@@ -103,8 +103,9 @@ type field struct {
 
 // query prints q for st. Columns are evaluated for the printed entities only.
 //
-// After a read error, the caller calls query() again with the whole state in memory. If printing
-// has begun, the second call only returns the error of the first call.
+// After a read error, the caller calls query() again with the whole state in memory. Rows may have
+// been printed already. Then query must not print them twice, so it only returns the error of the
+// first call.
 func (s *source) query(st *inspect.State, q *queryCmd) error {
 	if q.printing {
 		return q.broke
@@ -120,7 +121,8 @@ func (s *source) query(st *inspect.State, q *queryCmd) error {
 		q.selected = []string{"entity"}
 	}
 	columns := s.sweeper(st)
-	// A separate sweeper evaluates the columns, because only printed entities need them.
+	// The sweeper of the filters reads all entities. So columns have their own sweeper, which reads
+	// only the printed entities.
 	fields, err := columns.fields("--select", q.selected)
 	if err != nil {
 		return err
@@ -288,8 +290,8 @@ type group struct {
 	totals []*query.Total
 }
 
-// A grouping has the groups of a query. It adds the values of each entity to the totals of the
-// entity's group. groupOf finds the group by its key or by its name.
+// A grouping has the groups of a query. For each entity, groupOf finds the group, and add adds the
+// values of the entity to the totals of the group.
 //
 // Several goroutines evaluate the entities. One goroutine adds the results in index order, so
 // floating-point sums are reproducible.
@@ -302,7 +304,8 @@ type grouping struct {
 	sort   []int                 // Indices of the sort columns.
 	groups []*group              // Groups in order of discovery.
 	byName map[string]*group
-	// Groups with a single plain key, by this key. The lookup is faster than in byName.
+	// The groups with one plain key, by this key, see [query.Answer.Plain]. A look-up here is
+	// faster than in byName.
 	byKey map[query.Answer]*group
 }
 
@@ -323,7 +326,7 @@ func (s *source) groups(st *inspect.State, q *queryCmd) error {
 	if err != nil {
 		return err
 	}
-	// The sort keys order the groups, so remove them from the selection of entities.
+	// --sort orders the groups, not the entities. So remove it from the selection of entities.
 	filters := q.selection
 	filters.sort, filters.desc = nil, filters.desc && len(q.sort) == 0
 	c, err := filters.choice(w, "query")
@@ -396,7 +399,7 @@ func (c *choice) group(g *grouping) error {
 		if !ok || err != nil {
 			return err
 		}
-		// The first entity of a span allocates the space for all entities of the span.
+		// This is the first selected entity of the span. Allocate for all entities of the span.
 		if *found == nil {
 			*found = make([]groupedEntity, 0, len(at.Entities))
 		}
@@ -430,8 +433,9 @@ func (g *grouping) add(e ecs.Entity, answers []query.Answer) error {
 	return nil
 }
 
-// groupOf returns the group of keys and creates it if necessary. Only a single plain key can be
-// looked up directly: lists cannot be map keys, and equal numbers may have different types.
+// groupOf returns the group of keys, and creates it if necessary. It finds a single plain key in
+// byKey, if the key was seen before. All other keys are looked up by their text. For example, the
+// int 1 and the float 1 have the same text, so they have the same group.
 func (g *grouping) groupOf(keys []query.Answer) (*group, error) {
 	if len(keys) != 1 || !keys[0].Plain() {
 		return g.groupNamed(keys)

@@ -15,11 +15,12 @@ import (
 
 // Every command writes a range as A..B. Each row has commands, and what the range means for them:
 //
-//	log, stats                    records in journal order, on any branch: a span
+//	log, stats                    a span: all records from A to B, on any branch
 //	history, bisect, plot, panel  the path from state A to state B, which must descend from A
 //	diff, export                  the states A and B; export also has the changes of each tick
 //
-// Only a span can have rewound records. So only a span can have several records of one tick.
+// A path has one record for each tick. A span may have several records of one tick, because it
+// includes rewound records.
 
 // A span is a range of records, limited by ticks, record numbers or both.
 type span struct {

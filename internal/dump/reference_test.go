@@ -157,8 +157,8 @@ func docNameIn(e ast.Expr) string {
 	return ""
 }
 
-// paths appends a line for each member and each nested member to lines. A line has the format, the
-// path and the kind of the member.
+// paths appends a line for each member and each nested member to lines. A line has the format of
+// the document, the path of the member, and its JSON type.
 func paths(types map[string]*docType, format, path string, members []docMember, lines *[]string) {
 	if strings.Count(path, ".") > 8 {
 		return

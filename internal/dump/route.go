@@ -12,17 +12,18 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Commands over time visit a sequence of states, and skip damaged ones. A statePath has the records
-// from A to B, in which each record is the child of the previous record. A route also says which of
-// the states can be reached, and has a cursor. route.each calls replayFrom, which loads a state and
-// replays the ticks after it, up to the next damage:
+// Commands such as bisect and plot visit the states of a range A..B, and skip states that damage
+// hides. A statePath lists the records from A to B. Each record is the child of the record before
+// it. A route has a statePath and a cursor, and knows which states cannot be reached.
+//
+// Damage hides all states up to the next snapshot. In this example, record 4 is damaged:
 //
 //	snapshot              damage          snapshot
 //	   0 ── 1 ── 2 ── 3 ──  4  ── 5 ── 6 ── 7 ── 8
 //	   └── replayed ──┘     └── lost ──┘    replayed
 //
-// A damaged record hides all states up to the next snapshot. The walk continues at that snapshot,
-// and the damage is returned at the end.
+// route.each loads state 0 and replays the ticks up to the damage. It then loads state 7, and
+// continues there. The damage is returned at the end.
 
 // A statePath has the record numbers of successive states, oldest first. Each record is the parent
 // of the next.
@@ -56,7 +57,8 @@ func (s *source) statePath(text string, at string) (statePath, error) {
 	if first == "" {
 		from = s.oldest(to)
 	}
-	// Path only checks the range. The loop below also works on a damaged journal.
+	// Call Path only to check the range. It may fail because of damage, which is no error here: the
+	// loop below includes lost records.
 	_, err = s.Path(from, to)
 	if errors.Is(err, journal.ErrNotAncestor) {
 		return nil, s.missing(describe.Command("log", s.path), "record %d does not lead to record %d", from, to)
@@ -65,7 +67,8 @@ func (s *source) statePath(text string, at string) (statePath, error) {
 		return nil, err
 	}
 	states := statePath{to}
-	for e := range s.Log().Ancestors(to) { // Includes lost records.
+	// Includes lost records whose parents are known.
+	for e := range s.Log().Ancestors(to) {
 		if states[len(states)-1] == from {
 			break
 		}
@@ -87,7 +90,7 @@ func (s *source) stored() map[uint64]bool {
 }
 
 // oldest returns the oldest ancestor of record seq whose state has an undamaged snapshot. The
-// record of this snapshot may itself be pruned.
+// journal may no longer have the record of this snapshot, because pruning removes old records.
 func (s *source) oldest(seq uint64) uint64 {
 	stored := s.stored()
 	oldest, last := seq, journal.Entry{Parent: seq}
@@ -169,7 +172,7 @@ func (r *route) each(first, last int, visit func(i int, im *inspect.Image, c *in
 }
 
 // replayFrom loads the state with index i and replays the ticks after it, up to the state last. It
-// visits each of these states. It ends early before a lost record.
+// visits each of these states. If a record is lost, it ends before this record.
 func (r *route) replayFrom(i, last int, visit func(im *inspect.Image, c *inspect.Commit) error) error {
 	end := i
 	for end < last && !r.lost[end+1] {

@@ -29,15 +29,15 @@ nothing is false. To include entities without Health, write not (Health > 3), or
 
 The syntax is that of expr-lang.org.`
 
-// A selection says which entities a command prints, and in what order. It has the flags as text. A
-// choice has the flags compiled for a state. A part has the printed entities, which are those
-// within offset and limit, and their total.
+// A selection has the flags that select and order entities, as text. A [choice] is a selection that
+// is compiled for a state. A [part] has the entities that are printed: those within --offset and
+// --limit.
 //
 // The flags determine which entities are read:
 //
 //	only --offset and --limit   reading begins near the offset
-//	filters                     entities are read until the part is full
-//	--sort                      all entities are read and sorted, and then a part is taken
+//	filters                     all entities are read until enough are found
+//	--sort                      all entities are read and sorted
 type selection struct {
 	with, without []string
 	where         []string // All of these conditions must hold.
@@ -83,7 +83,7 @@ func (l *selection) choice(w *sweeper, whereName string) (c *choice, err error) 
 	return c, err
 }
 
-// A part has the printed entities of a choice, and the number of selected entities after them.
+// A part has the entities to print. The fields more and total count the selected entities.
 type part struct {
 	entities []ecs.Entity
 	more     int // Number of selected entities after the printed ones.
@@ -91,22 +91,21 @@ type part struct {
 	open     bool
 }
 
-// part returns the entities of c within offset and limit. If the argument counted is true, it also
-// returns the total. Otherwise the result may be open: more entities follow, but their number is
-// unknown.
+// part returns the selected entities within offset and limit. If the argument counted is true, it
+// also returns the total.
 //
-// The search ends at the first entity after the limit in two cases:
+// When part has found the first entity after the limit, it has three ways to go on:
 //
-//   - The total is known without reading.
-//   - c has conditions, and counted is false.
-//
-// Otherwise it counts all entities, which is cheap without conditions.
+//   - The total is known without reading. Then part returns it.
+//   - The argument counted is false, and there are conditions, which are slow. Then part stops, and
+//     sets p.open: more entities follow, but their number is unknown.
+//   - Otherwise part reads the remaining entities and counts those that are selected.
 func (c *choice) part(counted bool) (p part, err error) {
 	if len(c.sort) > 0 {
 		return c.sorted()
 	}
 	if c.isAll() {
-		// The total begins with the number of skipped entities.
+		// Begin the sweep near the offset. The total must include the skipped entities.
 		if c.Begin, p.total, err = c.State.Skip(c.ctx, int(min(c.from, uint(c.State.Outline().Living)))); err != nil {
 			return part{}, err
 		}
@@ -137,9 +136,12 @@ func (c *choice) part(counted bool) (p part, err error) {
 // isAll reports whether c selects all entities by index.
 func (c *choice) isAll() bool { return len(c.With)+len(c.Without)+len(c.Where)+len(c.sort) == 0 }
 
-// knownTotal returns the number of selected entities if it can be known without reading rows. That
-// is so for all entities, and for those with one component whose rows all belong to living
-// entities.
+// knownTotal returns the number of selected entities if it is known without reading rows. It is
+// known in two cases:
+//
+//   - The selection has no filters. The total is the number of living entities.
+//   - The only filter is --with one component. The total is the number of its rows. In some
+//     storages, a row may be a gap or belong to a dead entity, so their totals are unknown.
 func (c *choice) knownTotal() (total int, known bool) {
 	if len(c.Without)+len(c.Where)+len(c.sort) > 0 || len(c.With) > 1 {
 		return 0, false
@@ -233,7 +235,7 @@ func (s *source) printRest(err error, g *term.Grid, p part, one, many string) er
 	if err != nil || s.json {
 		return err
 	}
-	// Without rows, Flush prints the headings.
+	// Flush prints the buffered rows. If there are none, it prints the headings.
 	g.Flush()
 	if p.open {
 		s.printMoreUnknown(many)

@@ -92,7 +92,7 @@ func (s *serveCmd) run(c *call) error {
 		browse(c, doc.URL)
 	}
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
-	// Close makes Serve return ErrServerClosed.
+	// At the interrupt, Close makes Serve return ErrServerClosed, which is no failure.
 	stop := context.AfterFunc(c.ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

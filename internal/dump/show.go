@@ -350,8 +350,8 @@ func (d *showDoc) markDangling(s *source, seq uint64) error {
 	return nil
 }
 
-// aliveSet returns a function that reports whether an entity is alive at record seq. The function
-// works only for entities in values.
+// aliveSet returns a function that reports whether an entity is alive at record seq. Call it only
+// for entities that are in values. It returns false for all others.
 func (s *source) aliveSet(seq uint64, values ...layout.Value) (alive func(ecs.Entity) bool, err error) {
 	var named []ecs.Entity
 	for _, v := range values {

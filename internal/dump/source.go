@@ -16,10 +16,11 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file opens the store on the command line, as a source, and reads its states in three ways.
-// In each way, a point such as --at is first resolved to a record.
+// This file opens the store or save on the command line as a source. A command then resolves a
+// point in time, such as --at, to a record. It reads the state after this record in one of three
+// ways:
 //
-//   - The whole state is loaded as an image in memory.
+//   - At loads the whole state into memory.
 //   - readState reads parts of a snapshot, page by page.
 //   - Peek reads one entity, from a snapshot and the ticks after it.
 
@@ -53,8 +54,9 @@ func (s *source) state(at string) (state, error) {
 	return state{im, seq}, err
 }
 
-// readState calls do() with the state at a point. It reads only the pages that do() needs. After
-// damage, it may call do() again with the whole state. So do() must print last.
+// readState calls do() with the state at a point. It reads only the pages that do() needs. If a
+// page cannot be read, readState calls do() again, with the whole state in memory. So do() must
+// read everything before it prints.
 func (s *source) readState(at string, do func(st *inspect.State) error) error {
 	seq, err := s.Resolve(at)
 	if err != nil {
@@ -80,14 +82,14 @@ func (f flags) withState(do func(s *source, st *inspect.State) error) action {
 	})
 }
 
-// read calls f with the store or save at path. Opening may find damage. Each row has a case and the
-// result of read:
+// read calls f with the store or save at path. Damage may be found before f runs, when the store is
+// opened. Each row has a result of f and the error that read returns:
 //
-//	f succeeded         the damage, if any
-//	f found no object   the failure of f and the damage, which may hide the object
-//	f failed            the failure of f
+//	success             the damage of opening, or nil
+//	an object missing   the failure of f, and the damage, which may hide the object
+//	another failure     the failure of f
 //
-// If the failure of f is damage, read adds the newest readable state to it.
+// If f fails because of damage, read adds the newest readable state to the message.
 func (c *call) read(path string, f func(*source) error) error {
 	v, back, err := c.view(c.ctx, path)
 	if err != nil {
@@ -95,20 +97,20 @@ func (c *call) read(path string, f func(*source) error) error {
 	}
 	defer back()
 	s := &source{c, v, path}
-	// Get the damage of opening before the call, because f returns later damage as its own failure.
+	// Get the damage before f finds more, because f returns the damage that it finds.
 	damage := s.firstDamage()
 	if err := f(s); err != nil {
 		return notFoundIn(damage, s.withNewest(classify(path, err)))
 	}
-	// Check for nil first: a nil *failure in an error would not be nil.
+	// Return a plain nil: a nil *failure in the interface error is not nil.
 	if damage != nil {
 		return damage
 	}
 	return nil
 }
 
-// notFoundIn returns f. If f is not-found or a problem, it adds the damage to f, because the
-// damaged part may contain what f searched.
+// notFoundIn returns f. If f has the status exitNotFound or exitProblem, it adds the damage to f.
+// The damaged part may contain what was not found.
 func notFoundIn(damage, f *failure) *failure {
 	if damage == nil || f.code != exitNotFound && f.code != exitProblem {
 		return f
@@ -130,8 +132,8 @@ func (s *source) firstDamage() *failure {
 	return s.withNewest(f)
 }
 
-// withNewest adds the newest readable state to f, if f is damage and the newest state is
-// unreadable.
+// withNewest returns f. If f is damage that hides the newest state, withNewest adds to the message
+// which state is the newest readable one.
 func (s *source) withNewest(f *failure) *failure {
 	_, err := s.Newest()
 	if err == nil || f.code != exitCorrupt {
@@ -148,24 +150,27 @@ func (s *source) withNewest(f *failure) *failure {
 
 // latest returns the record of the newest state, which @latest names.
 func (s *source) latest() uint64 {
-	// read() reports this error as damage.
+	// If the newest state is lost, Newest also returns an error. The method read reports this
+	// damage.
 	seq, _ := s.Newest()
 	return seq
 }
 
-// rewoundFrom returns the oldest record for which the journal shows whether it was rewound. This is
-// the oldest known record on the path back from the head.
+// rewoundFrom returns the oldest record for which the journal shows whether it was rewound. The
+// newest state descends from some records. These were not rewound, and all other records were. To
+// find them, rewoundFrom follows the parents, from the head back to the oldest known record.
 //
-// For example, the path back from head 9 leads over the records 8, 5 and 4, and the parent of
-// record 4 is lost. Then rewoundFrom returns 4. Records 6 and 7 were rewound, because they are
-// after record 4 and outside of the path. For records 1, 2 and 3 this is unknown.
+// For example, the path back from head 9 leads over the records 8, 5 and 4. The parent of record 4
+// is lost, so rewoundFrom returns 4. Records 6 and 7 were rewound, because they are after record 4
+// and outside of the path. For records 1, 2 and 3 this is unknown.
 //
 // The result is 0 if the status of all records is known. It is the highest number if the status of
 // all records is unknown.
 func (s *source) rewoundFrom() uint64 {
 	log := s.Log()
 	head := log.Head
-	if newest := s.latest(); newest > log.Last { // The end of the journal was lost.
+	// The journal has lost the record of the newest state, but a snapshot has the state.
+	if newest := s.latest(); newest > log.Last {
 		head = newest
 	}
 	if head == 0 {

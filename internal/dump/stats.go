@@ -151,7 +151,7 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 		return nil, err
 	}
 	if len(args) == 0 {
-		// Remove the records after the point from a copy, because the log owns the entries.
+		// Remove the records after the point. Clone the list, because it belongs to the log.
 		entries = slices.DeleteFunc(slices.Clone(entries), func(e journal.Entry) bool { return e.ID.Seq > d.Seq })
 	}
 	in := s.standing()
@@ -173,8 +173,8 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 	return d, unread
 }
 
-// tick adds the counts of record e. Bytes without a component, an entity or an operation count as
-// OtherBytes.
+// tick adds the counts of record e. OtherBytes counts the bytes that belong to no component, entity
+// or operation.
 func (d *statsDoc) tick(s *source, e journal.Entry, in standing, busiest limit) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
@@ -194,7 +194,6 @@ func (d *statsDoc) tick(s *source, e journal.Entry, in standing, busiest limit) 
 	for _, r := range c.Rows {
 		u := d.usage(c.Component(r.Component))
 		u.Bytes += int64(r.Bytes)
-		// The rows have their own counts, so subtract their bytes from the other bytes.
 		d.OtherBytes -= int64(r.Bytes)
 	}
 	for _, change := range doc.Components {
@@ -207,8 +206,8 @@ func (d *statsDoc) tick(s *source, e journal.Entry, in standing, busiest limit) 
 	return nil
 }
 
-// usage returns the counts of a component. The printed state may lack the component, if it exists
-// only on another branch.
+// usage returns the counts of a component. It adds a component that the printed state lacks. Such a
+// component exists only on another branch.
 func (d *statsDoc) usage(name string) *usageDoc {
 	for i := range d.Components {
 		if d.Components[i].Name == name {
@@ -219,7 +218,8 @@ func (d *statsDoc) usage(name string) *usageDoc {
 	return &d.Components[len(d.Components)-1]
 }
 
-// addBusiest adds a tick to the list of the busiest ticks. With a limit, the list stays short.
+// addBusiest adds a tick to the list of the busiest ticks. Now and then it trims the list, so that
+// the list does not grow with the journal.
 func (d *statsDoc) addBusiest(doc recordDoc, l limit) {
 	d.Busiest = append(d.Busiest, doc)
 	if n, _ := l.of(len(d.Busiest)); len(d.Busiest) > 2*n+64 {

@@ -7,7 +7,7 @@ import (
 )
 
 // A sweeper evaluates expressions for all entities of a state. It reads the columns of all its
-// expressions, so expressions for few entities need another sweeper.
+// expressions. So an expression that is evaluated for a few entities belongs in a separate sweeper.
 type sweeper struct {
 	*source
 	query.Sweeper

@@ -55,8 +55,8 @@ func run(ctx context.Context, stop func(), openers map[string]Opener, args []str
 	return f.code
 }
 
-// execute runs the command in args and returns its failure, or nil. In every case it ends the
-// progress bar, closes files and flushes the output. A closed pipe is no failure.
+// execute runs the command in args and returns its failure, or nil. It then ends the progress bar,
+// closes files and flushes the output, even after a failure. A closed pipe is no failure.
 func (a *app) execute(ctx context.Context, commands []*command, args []string) (f *failure) {
 	root := a.root(commands)
 	root.SetArgs(append([]string{}, args...))
@@ -73,7 +73,8 @@ func (a *app) execute(ctx context.Context, commands []*command, args []string) (
 	switch {
 	case err == nil || errors.Is(err, syscall.EPIPE): // The reader closed the pipe, as head does.
 		return nil
-	case !errors.As(err, &f): // An error of package cobra: no action ran.
+	// Every action returns a failure. So this error comes from package cobra.
+	case !errors.As(err, &f):
 		f = cobraFailure(cmd, err)
 	}
 	return f

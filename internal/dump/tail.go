@@ -81,12 +81,14 @@ type tailCmd struct {
 	follow   bool
 	interval time.Duration
 
-	seen      journal.ID // The last visited record; after a rewind, newer than head.
-	head      uint64
-	clean     bool
-	epoch     uint64
-	grid      *term.Grid
-	checkLock func() // With --follow: checks the lock of the store, and calls reportEnded.
+	// The last visited record. After a rewind, it has a higher number than head.
+	seen  journal.ID
+	head  uint64
+	clean bool
+	epoch uint64
+	grid  *term.Grid
+	// Used with --follow. Checks the lock of the store, and calls reportEnded.
+	checkLock func()
 }
 
 // interrupted reports whether an interrupt ended a tail with --follow, which is the normal end.
@@ -119,7 +121,8 @@ func (t *tailCmd) run(s *source) error {
 		t.seen = log.Entries[n-1].ID
 	}
 	switch {
-	case s.json || t.follow: // The list may be empty, or may grow.
+	// JSON needs a list even without ticks, and with --follow, ticks may come later.
+	case s.json || t.follow:
 	case len(log.Entries) == 0:
 		s.Line("the journal has no records")
 		return nil
@@ -135,7 +138,7 @@ func (t *tailCmd) run(s *source) error {
 	if err == nil && !s.json {
 		t.grid.Flush()
 	}
-	// Refresh may have found damage.
+	// Report damage that Refresh has found while tail was following.
 	if damage := s.firstDamage(); err == nil && damage != nil {
 		return damage
 	}
@@ -205,8 +208,9 @@ func (t *tailCmd) wait() error {
 	}
 }
 
-// visitNew visits the new ticks of the journal and prints other events. It detects a rewind in two
-// ways: by the parent of a new record, and by the head of the journal after the last record.
+// visitNew visits the new ticks of the journal and prints other events. There are two signs of a
+// rewind. The parent of a new record is not the head, or the journal has another head but no new
+// record.
 func (t *tailCmd) visitNew(visit func(*tailTickDoc) error) error {
 	log := t.Log()
 	// The store may have been opened and closed several times since the last poll.
@@ -214,7 +218,8 @@ func (t *tailCmd) visitNew(visit func(*tailTickDoc) error) error {
 		t.epoch, t.clean = log.Epoch, false
 		t.printEvent("opened by a program")
 	}
-	// Use a new reader each time, because its status of records becomes stale.
+	// A logReader knows the newest state. Create a reader for each poll, because this state
+	// changes.
 	r := logReader{logCmd: &t.logCmd, in: t.standing()}
 	for _, e := range t.newRecords() {
 		undone := t.setHead(e.Parent)
@@ -227,7 +232,7 @@ func (t *tailCmd) visitNew(visit func(*tailTickDoc) error) error {
 			return err
 		}
 	}
-	// In JSON, the next record has the number of rewound records.
+	// JSON has no rewind events. The next record will have the number of rewound records instead.
 	if !t.json {
 		t.setHead(log.Head)
 	}
@@ -249,8 +254,9 @@ func (t *tailCmd) setHead(seq uint64) (undone int) {
 	return undone
 }
 
-// newRecords returns the records after the last visited record, compared by epoch and then seq. A
-// later epoch may use the seqs of lost records again.
+// newRecords returns the records after the last visited record, by epoch and then by seq. The seq
+// alone is not enough: a program that opens the store may use the seqs of lost records again, in a
+// new epoch.
 func (t *tailCmd) newRecords() []journal.Entry {
 	entries := t.Log().Entries
 	first := len(entries)
@@ -267,9 +273,9 @@ func (t *tailCmd) newRecords() []journal.Entry {
 // isPruned reports whether err says that a record was pruned before tail read it.
 func (t *tailCmd) isPruned(err error) bool { return t.follow && errors.Is(err, persist.ErrNotFound) }
 
-// undone returns the number of rewound records: ancestors of the head that are not ancestors of
-// record seq. In this example, lines lead from parents to children. The head is record 9, and
-// undone(6) is 3, for the records 7, 8 and 9:
+// undone returns the number of records that are undone if the head moves to record seq. These are
+// the ancestors of the head that are not ancestors of record seq. In this example, lines lead from
+// parents to children. The head is record 9, and undone(6) is 3, for the records 7, 8 and 9:
 //
 //	4 ── 5 ── 7 ── 8 ── 9
 //	     └─── 6

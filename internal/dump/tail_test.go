@@ -109,7 +109,8 @@ func TestTail_GrowingStore(t *testing.T) {
 	people.waitFor(t, 4, "closed by the program\n")
 
 	_, store = openSample(t, dir)
-	require.NoError(t, store.Close(ctx)) // Tail may not have polled since the last commit.
+	// Tail may learn of the last commit only after this Close.
+	require.NoError(t, store.Close(ctx))
 	people.waitFor(t, 5, "closed by the program\n")
 	assert.Equal(t, exitOK, endPeople())
 	assert.Equal(t, exitOK, endLines())

@@ -207,11 +207,12 @@ func (t *tool) output() map[string]any {
 }
 
 // arguments returns the command line for the members of a tool call. Flags are written with =, and
-// arguments follow --, so no argument is read as a flag.
+// arguments follow --, so no argument is read as a flag. For example:
 //
 //	{"where": "Health < 10", "limit": 5}  ──▶  query --json --limit=5 -- D 'Health < 10'
 //
-// Equal calls give equal command lines. An unknown member is an error with a suggestion.
+// Equal calls give equal command lines. For an unknown member, arguments returns an error that
+// suggests a known one.
 func (t *tool) arguments(given []byte, stores []string) (args []string, err error) {
 	var members map[string]json.RawMessage
 	if len(bytes.TrimSpace(given)) > 0 {
@@ -240,7 +241,7 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 			return nil, fmt.Errorf("%s takes no %s%s", t.command.name(), name, near.Hint(name, slices.Collect(maps.Keys(known))))
 		case len(texts[name]) > 1 && !lists(name):
 			return nil, fmt.Errorf("%s takes one value, not a list", name)
-		// positional() adds arguments.
+		// The member is an argument, not a flag. positional() adds it.
 		case f == nil:
 			continue
 		}
@@ -278,7 +279,7 @@ func (t *tool) positional(texts map[string][]string, stores []string) (args []st
 	for _, a := range t.takes {
 		switch text := texts[a.name]; {
 		case len(text) == 0:
-			// A missing argument is an error only if a later one is given.
+			// Arguments have fixed positions. So a missing one is an error if a later one is given.
 			missing = a.name
 		case missing != "":
 			return nil, fmt.Errorf("%s is given without %s", a.name, missing)

@@ -12,12 +12,12 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The command tree draws the entities below an entity. A field of a component refers from each
-// entity to the entity above it. treeField finds the field from --by. Package inspect finds the
-// nodes in drawing order, each before its sources, and the entities without a root.
+// The command tree draws entities as a tree. A field of a component contains the parent of each
+// entity. treeField finds the field that --by names. Package inspect returns the entities in
+// drawing order: each parent comes before its children.
 //
-// With --depth and --limit, some nodes are left out. rails.prefix and nodeDoc.label make one line
-// for each printed node.
+// With --depth and --limit, some entities are left out. rails.prefix and nodeDoc.label make one
+// line for each printed entity.
 
 // treeDoc is what tree --json prints. The list of nodes is flat. The descendants of a node follow
 // the node and have a greater depth.
@@ -134,10 +134,11 @@ func (d *treeCmd) run(s *source) error {
 	return d.draw(s, nodes, doc)
 }
 
-// draw prints nodes and the other members of doc. Nodes with a negative depth are the ancestors of
-// ENTITY. Nodes at the greatest drawn depth are printed with the number of their descendants.
+// draw prints the tree. The first nodes are the ancestors of ENTITY, and have negative depths. They
+// are printed on one line above the tree. If --depth cuts off descendants of a node, draw prints
+// their number.
 func (d *treeCmd) draw(s *source, nodes []inspect.TreeNode, doc *treeDoc) error {
-	// The first node is the root, unless the ancestors form a cycle. A root has no living target.
+	// If the first node has a living target, it is not a root. Then the ancestors form a cycle.
 	doc.Cycle = len(nodes) > 0 && nodes[0].Target != 0 && !nodes[0].TargetDead
 	for ; len(nodes) > 0 && nodes[0].Depth < 0; nodes = nodes[1:] {
 		doc.Ancestors = append(doc.Ancestors, nodes[0].Entity.String())
@@ -230,18 +231,18 @@ func (d *rootlessDoc) print(s *source) {
 //	│   └── 2v1
 //	└── 3v1
 //
-// The slice below has a text for each level, which the following deeper lines begin with. The text
-// is a vertical bar if the entity at the level has a later sibling, like 1v1. Otherwise the text is
-// blank.
+// The slice below has one text for each level of the tree. The lines of deeper entities begin with
+// these texts. In the example, the text of the first level is a vertical bar after 1v1, because 1v1
+// has a later sibling. It is blank after 3v1.
 type rails struct {
-	below []string // By level: the text at the start of the following deeper lines.
-	// Number of levels in a line. Deeper levels begin at the margin again, after the number of
-	// omitted levels in brackets.
+	below []string // By level: the start of the lines of deeper entities.
+	// Number of levels in a line. An entity that is deeper is drawn at the margin again. Its line
+	// begins with the number of omitted levels in brackets.
 	levels int
 }
 
-// mostLevels is the largest number of levels in a line. A level takes railCells columns. On a
-// narrow output, a line has fewer levels, so that noteCells columns remain for the entity.
+// mostLevels is the largest number of levels in a line. On a narrow output, a line has fewer
+// levels. Each level takes railCells columns, and the text of the entity gets noteCells columns.
 const (
 	mostLevels = 32
 	noteCells  = 40
@@ -256,8 +257,8 @@ func railLevels(width int) int {
 	return min(max((width-noteCells)/railCells, 4), mostLevels)
 }
 
-// prefix returns the lines in front of n. The caller draws parents before their children, so the
-// columns of the levels above n are in the slice below.
+// prefix returns the lines in front of n. It must be called for each parent before its children,
+// because it also stores the text of n in the slice below.
 func (r *rails) prefix(n *inspect.TreeNode) string {
 	if n.Depth == 0 {
 		return ""
@@ -267,7 +268,7 @@ func (r *rails) prefix(n *inspect.TreeNode) string {
 		rail, branch = "    ", "└── "
 	}
 	r.below = append(r.below[:n.Depth-1], rail)
-	// The line leaves out the first levels, up to the number in the brackets.
+	// from is the number of omitted levels: 0, r.levels, 2*r.levels and so on.
 	from := (n.Depth - 1) / r.levels * r.levels
 	text := strings.Join(r.below[from:n.Depth-1], "") + branch
 	if from > 0 {
@@ -308,8 +309,8 @@ func entityFields(components []inspect.EntityComponent) (fields []entityField) {
 	return fields
 }
 
-// treeField returns the field that the value of --by names. Without a value, it returns the field
-// if exactly one component has a single such field.
+// treeField returns the field that the value of --by names. Without --by, only components with a
+// single entity field qualify. treeField returns the field if there is exactly one such component.
 func (s *source) treeField(text string, components []inspect.EntityComponent) (found entityField, err error) {
 	all := entityFields(components)
 	words := describe.Listed(all, entityField.short)

@@ -106,8 +106,8 @@ func parseNodes(t testing.TB, text string) []nodeDoc {
 	return doc.Nodes
 }
 
-// parseTreeLine parses a line of a drawn tree. It also returns whether the entity is the last child
-// of its parent, and the set of levels with a vertical line.
+// parseTreeLine parses a line of a drawn tree. The result last is true if the entity is the last
+// child of its parent. The result passing has the levels at which the line has a vertical bar.
 func parseTreeLine(t testing.TB, line string) (entity string, depth int, last bool, passing map[int]bool) {
 	t.Helper()
 	if strings.HasPrefix(line, "[") {
@@ -232,8 +232,8 @@ func TestShow_DamagedSave(t *testing.T) {
 	for range 20_000 {
 		w.Create()
 	}
-	// Set the rows in reverse order, so that no page of entities equals a page of rows. Equal pages
-	// are stored only once.
+	// Set the rows in reverse order. Otherwise a page of rows would equal a page of entities, and
+	// equal pages are stored only once.
 	for i := 19_999; i > 0; i-- {
 		children.Set(ecs.NewEntity(uint32(i), 1), ChildOf{ecs.NewEntity(uint32(i-1), 1)})
 	}

@@ -103,8 +103,9 @@ func fieldDiffDocs(fields []inspect.FieldDiff) (docs []fieldDiffDoc) {
 	return docs
 }
 
-// differingJSON returns the JSON of two values, or nil for a missing value. If both have the same
-// JSON, it returns their exact forms.
+// differingJSON returns the JSON of two values, or nil for a missing value. If the JSON of both is
+// equal, it uses a longer form that shows the difference. For example, two different NaNs have the
+// same JSON.
 func differingJSON(a, b layout.Value) (before, after any) {
 	if a.Kind() != 0 {
 		before = a

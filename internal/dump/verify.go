@@ -14,7 +14,8 @@ import (
 )
 
 // The command verify prints a report in every case, even of a store that cannot be opened. Package
-// inspect checks the bytes. The exit status reports damage first, then data of a newer program.
+// inspect checks the bytes. If the report has both damage and data of a newer program, the exit
+// status is that for damage.
 
 // verifyDoc is what verify --json prints.
 type verifyDoc struct {

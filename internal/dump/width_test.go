@@ -112,7 +112,7 @@ var sprawling = map[string][][]string{
 	"compact":  {{"D", "-o", "O"}},
 	"diff":     {{"D", "@first", "@latest"}, {"D", "@first..@latest", "--stat"}, {"D", "..", "--limit", "0"}, {"D", "S"}, {"D", "E", "--first"}},
 	"edit":     {{"D", "-o", "O", "Number00OfMany = 5", "--dry-run"}, {"D", "-o", "O", "Number01OfMany = Number00OfMany"}},
-	// Each call writes to a file, because the output of exports is for programs and may be wide.
+	// Write each export to a file, because its lines may be wider than the terminal.
 	"export":  {{"D", "-o", "O"}, {"D", "--format", "csv", "-o", "O"}, {"D", "..", "--format", "ndjson", "-o", "O"}, {"D", "--format", "perfetto", "-o", "O"}},
 	"history": {{"D", "7v1"}, {"D", "7v1." + sprawlName + ".Title", "--all"}, {"D", "3v1"}, {"D", "45v1"}},
 	"import":  {{"out/export0", "-o", "O"}, {"out/export0", "-o", "O", "--store"}},

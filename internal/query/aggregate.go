@@ -17,11 +17,12 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Aggregates combine the answers for all entities into one: sum(Health), any(Position.X > 10). The
-// argument is compiled as a separate expression about one entity. A Total collects the answers.
+// An aggregate combines the answers for all entities into one: sum(Health), any(Position.X > 10).
+// The argument is compiled as a separate expression about one entity. A [Total] collects its
+// answers.
 //
-// Sums are exact, so they do not depend on the order of entities. Most answers can be removed
-// again, so an aggregate can follow a world from tick to tick (follow.go).
+// Sums are exact, so they do not depend on the order of entities. After a tick, an aggregate can
+// remove the old answers of changed entities from its total, and add the new ones: see follow.go.
 
 // An aggregateKind is a function over all entities.
 type aggregateKind struct {
@@ -33,8 +34,8 @@ type aggregateKind struct {
 // boolType is the result type of any, all and none.
 var boolType = reflect.TypeFor[bool]()
 
-// aggregateKinds has all aggregates except percentiles. sum, min, max and avg return different
-// types: an int, a uint64, a big.Int, a float64 or nil.
+// aggregateKinds has all aggregates except percentiles. The type any stands for several types. For
+// example, sum returns an int, a uint64, a big.Int or a float64, and max of no answers returns nil.
 var aggregateKinds = map[string]aggregateKind{
 	"any":   {WantCondition, reflect.TypeFor[bool]()},
 	"all":   {WantCondition, reflect.TypeFor[bool]()},
@@ -85,9 +86,10 @@ func WantOf(kind string) Want {
 	return k.want
 }
 
-// markAggregates marks the name of each aggregate in text. Package expr has functions with the same
-// names and two arguments: a slice and a predicate. A call with one argument is an aggregate. An
-// aggregate inside another aggregate is not marked.
+// markAggregates marks the name of each aggregate in text. Names such as any and count have two
+// meanings. With one argument, they are aggregates over all entities. With two arguments, they are
+// functions of package expr on a list and a condition. An aggregate inside another aggregate is not
+// marked.
 //
 //	expression                            marked name
 //	any(Waves, #.N > count(has(Foe)))     count, because any has two arguments here
@@ -98,7 +100,8 @@ func markAggregates(text []rune, tokens []lexer.Token) {
 		if !known || tokens[i].Kind != lexer.Identifier || i+1 == len(tokens) || !tokens[i+1].Is(lexer.Bracket, "(") {
 			continue
 		}
-		// Skip fields, and functions whose first argument comes from a pipe.
+		// After a dot, the name is a field. After a pipe, as in List | count(…), the first argument
+		// is in front of the pipe.
 		if i > 0 && tokens[i-1].Is(lexer.Operator, ".", "?.", "|", "::") {
 			continue
 		}
@@ -110,9 +113,8 @@ func markAggregates(text []rune, tokens []lexer.Token) {
 	}
 }
 
-// argument returns the index of the token that closes the bracket at token i. The second result
-// reports whether the brackets contain one argument. This is so if they have no comma outside of
-// inner brackets.
+// argument returns the index of the token that closes the bracket at token i. The result single is
+// true if there is one argument: no comma outside of inner brackets.
 func argument(tokens []lexer.Token, i int) (end int, single bool) {
 	single = true
 	for n, depth := range depths(tokens[i:]) {
@@ -129,10 +131,10 @@ type aggregate struct {
 	kind string
 	// of is the compiled argument, an expression about one entity.
 	of *Expr
-	// kept caches the answers of all entities, for an aggregate that follows ticks; nil otherwise.
+	// kept caches the answers of all entities. It is nil unless Follow is used.
 	kept *answerCache
-	// given returns the result of a sweep. If given is nil, run() evaluates the entities of the
-	// image.
+	// If given is not nil, a sweep has evaluated the entities, and given returns the result.
+	// Otherwise run() evaluates the entities of the image.
 	given func() (any, error)
 }
 
@@ -149,7 +151,7 @@ func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
 		r.fail(n, "%s takes a condition on entities", kind)
 		return
 	}
-	// The expression of the argument has the whole text, so that errors have the right positions.
+	// text is the whole expression, not only the argument, so that errors have the right positions.
 	a := &aggregate{kind: kind, of: &Expr{text: r.x.text, what: r.x.what, want: k.want, im: r.im}}
 	inner := &resolver{im: r.im, x: a.of, wide: r.wide}
 	tree := &parser.Tree{Node: n.Arguments[0], Source: file.NewSource(r.x.text)}
@@ -170,8 +172,9 @@ func (a *aggregate) signature() reflect.Type {
 	return reflect.FuncOf(nil, []reflect.Type{k.of}, false)
 }
 
-// run returns the result for the living entities of im, from the cache or by a loop. The loop stops
-// at the first entity that decides any, none or all, so later entities cannot cause an error.
+// run returns the result for the living entities of im, from the cache or by a loop. For any, none
+// and all, the loop stops at the first entity that decides the result. So later entities cannot
+// cause an error.
 func (a *aggregate) run(im *inspect.Image) (any, error) {
 	if a.given != nil {
 		return a.given()
@@ -203,7 +206,7 @@ func (a *aggregate) run(im *inspect.Image) (any, error) {
 	return t.Result().v, nil
 }
 
-// find reports whether the condition has the value like for at least one entity.
+// find reports whether the condition is equal to like for at least one entity.
 func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
 	for _, e := range entities {
 		holds, err := a.of.Holds(e)
@@ -290,8 +293,8 @@ func (t *Total) Add(a Answer) error {
 	return nil
 }
 
-// Remove removes an answer that was added. It does not work for min and max. It does nothing if the
-// total has rounded or dropped some answers.
+// Remove removes an answer that was added. It must not be called for min and max. It does nothing
+// after answers were rounded or dropped, see forgot.
 func (t *Total) Remove(a Answer) {
 	if a.v == nil || a.v == false && t.kind == "count" || t.forgot() {
 		return
@@ -303,7 +306,7 @@ func (t *Total) Remove(a Answer) {
 	case t.variety != nil:
 		t.variety.take(a)
 	case t.kind != "count":
-		// This answer was added without an error, so it is a number.
+		// Add accepted this answer, so it is a number.
 		_ = t.sum(a.v, -1)
 	}
 }
@@ -313,12 +316,13 @@ func (t *Total) Near() bool {
 	return t.spread != nil && t.spread.bits < wholeBits || t.variety != nil && t.variety.zeros > 0
 }
 
-// forgot reports whether the total has rounded or dropped answers, so that they cannot be removed.
+// forgot reports whether the total has rounded or dropped answers. Then answers cannot be removed.
 func (t *Total) forgot() bool {
 	return t.Near() && !(t.variety != nil && t.variety.all)
 }
 
-// pick replaces best by a if comparing a with best returns sign, or if a is the first answer.
+// pick replaces best by a if a is better: less for the sign -1, greater for the sign 1. The first
+// answer always becomes best.
 func (t *Total) pick(a Answer, sign int) {
 	if t.n == 0 || a.Compare(t.best) == sign {
 		t.best = a

@@ -39,11 +39,11 @@ func (a Answer) String() string {
 	return goText(reflect.ValueOf(a.v), unnamed)
 }
 
-// unnamed is the type of a value that is not a field. It has no names for numbers.
+// unnamed is the layout of a computed value, which is no field. Its numbers have no names.
 var unnamed = &layout.Type{}
 
-// goText returns v in the syntax of package layout. The type t may be unnamed, because an
-// expression can combine several values.
+// goText returns v in the syntax of package layout. If t is the type of a field, numbers are
+// written by their names, such as Running or 1.5s. For a computed value, t is unnamed.
 func goText(v reflect.Value, t *layout.Type) string {
 	if v.Kind() == reflect.Interface {
 		v = v.Elem()
@@ -67,7 +67,8 @@ func goText(v reflect.Value, t *layout.Type) string {
 		if n, ok := v.Interface().(big.Int); ok {
 			return n.String()
 		}
-		// The fields of a struct that the expression created have unknown types.
+		// The expression may have created the struct. Then t is unnamed, and fieldType returns
+		// unnamed.
 		return parts("{", v.NumField(), " ", "}", func(i int) string { return fieldName(v, i) + ":" + goText(v.Field(i), fieldType(t, i)) })
 	case reflect.Slice:
 		if v.IsNil() {

@@ -15,10 +15,10 @@ import (
 // keys are ordered by index, and the key nil comes last. With a limit, a Best stores at most twice
 // Limit entities.
 //
-// Best converts a key to a code: a number with the same order as the keys. If the code is exact,
-// Best stores the code and the entity in the field plain, in 16 bytes. Otherwise it stores the
-// code, the entity and the keys in the field full. Texts, very large integers and multiple keys
-// have no exact code.
+// Best converts a key to a code: a number that sorts like the key. Most codes are exact: the key
+// can be computed from the code. Then Best stores only the code and the entity, in the field plain.
+// They take 16 bytes. Otherwise it stores the keys too, in the field full. Texts, very large
+// integers and multiple keys have no exact code.
 type Best struct {
 	Desc  bool   // Descending order.
 	Limit int    // Number of entities to store; 0 means all entities.
@@ -47,7 +47,8 @@ type plainPlace struct {
 // Entity returns the entity at the place.
 func (p plainPlace) Entity() ecs.Entity { return p.entity }
 
-// runLength is the number of places in a sorted run, if there is no limit.
+// runLength is the number of places in a run, if there is no limit. A run is an element of b.plain.
+// Full runs are sorted.
 const runLength = 1 << 16
 
 // Codes of keys that are not numbers. Codes of numbers are between codeTrue and codeText.
@@ -129,8 +130,9 @@ func (b *Best) keyOf(code uint64) Answer {
 	return Answer{math.Float64frombits(code &^ (1 << 63))}
 }
 
-// Part returns an empty Best, which a goroutine fills and the caller then joins to b. Several
-// goroutines may call Part, even during a Join.
+// Part returns an empty Best for a goroutine, with the same order and limit. The goroutine adds
+// entities to it, and the caller then joins it to b. Several goroutines may call Part, even during
+// a Join.
 func (b *Best) Part() *Best {
 	part := &Best{Desc: b.Desc, Limit: b.Limit, After: b.After}
 	part.worst.Store(b.worst.Load())
@@ -244,7 +246,7 @@ func (b *Best) Join(of *Best) {
 	}
 }
 
-// sort sorts the last run and the full places.
+// sort sorts the places that are not sorted yet: the last run, and the places of b.full.
 func (b *Best) sort() {
 	if last := len(b.plain) - 1; last >= 0 {
 		slices.SortFunc(b.plain[last], comparePlain)
@@ -290,8 +292,8 @@ func (b *Best) Sorted() iter.Seq[Place] {
 // merged returns the places of all sorted runs in order.
 func (b *Best) merged() iter.Seq[Place] {
 	return func(yield func(Place) bool) {
-		// The heap contains the runs, ordered by their first places. One more run has the places of
-		// b.full.
+		// The heap merges the runs. It is ordered by the first places of the runs. The places of
+		// b.full are one more run.
 		type run struct {
 			first Place
 			plain []plainPlace

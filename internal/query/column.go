@@ -22,8 +22,8 @@ import (
 //	arrays, slices                     slices
 //	tags                               bool: whether the entity has the tag
 //
-// An encoded row is decoded into the field value, which is the variable env[key]. The variable
-// env[flag] says whether the entity has a value.
+// load() decodes a row into the field value. The program reads the value from its variable key. Its
+// variable flag says whether the entity has a value.
 type column struct {
 	name string
 	// key is the name of the variable with the value. flag is the name of a boolean variable:
@@ -37,8 +37,8 @@ type column struct {
 	value reflect.Value
 	// component is the component in the image; nil if the image lacks it.
 	component *inspect.Component
-	// lookup reads the rows of other entities. If lookup is nil, the rows are in the field
-	// component.
+	// lookup reads the rows of other entities, if Looking has set it. Otherwise other() reads the
+	// rows of component.
 	lookup Lookup
 }
 
@@ -170,7 +170,7 @@ func goStruct(t *layout.Type) reflect.Type {
 }
 
 // goKey returns the Go type of map keys. Keys that are structs, arrays, complex numbers or bytes
-// become text. The Go types of these keys may be or contain slices, which are invalid as keys.
+// become text. Their Go types may contain slices, and Go maps cannot have slices in keys.
 func goKey(t *layout.Type) reflect.Type {
 	switch t.Kind {
 	case layout.Struct, layout.Array, layout.Complex64, layout.Complex128, layout.Bytes:

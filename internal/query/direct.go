@@ -69,8 +69,8 @@ func (r *reading) row(n int) *foundRow {
 	return f
 }
 
-// other returns the row of entity e in the column x.referred[n]. It caches the last row, because a
-// guard and the guarded condition both need the row.
+// other returns the row of entity e in the column x.referred[n]. It caches the last row. For
+// example, the guard of(Owner) != nil and the condition of(Owner).HP < 10 read the same row.
 func (r *reading) other(x *Expr, n int, e ecs.Entity) *foundRow {
 	o := &r.others[n]
 	if !o.asked || o.entity != e {
@@ -83,8 +83,8 @@ func (r *reading) other(x *Expr, n int, e ecs.Entity) *foundRow {
 	return &o.foundRow
 }
 
-// direct is an expression or operand, compiled to a closure. Only one field is set: the field for
-// the type of the result.
+// direct is an expression, or a part of one, that is compiled to a closure. One field is set, for
+// the type of the result. If no field is set, the expression cannot be compiled to a closure.
 type direct struct {
 	boolean func(*reading) bool
 	integer func(*reading) int
@@ -93,11 +93,13 @@ type direct struct {
 }
 
 // directly compiles the tree n to the closure x.direct, if every node of the tree is simple.
-// Otherwise x.direct is nil. The root of the tree may be a conditional without an else part. It is
-// then nil for an entity that lacks a component.
+// Otherwise x.direct is nil.
+//
+// The root of the tree may be a conditional from the guarder: has(Unit) ? Unit.HP : nil. The
+// closure then returns nil for an entity without Unit.
 func (x *Expr) directly(n ast.Node) {
 	x.direct = nil
-	// only() is the condition of the root: it reports whether the entity has an answer.
+	// only() is the condition of this conditional.
 	value, only := n, func(*reading) bool { return true }
 	if c, ok := n.(*ast.ConditionalNode); ok && isNil(c.Exp2) {
 		if only = x.part(c.Cond).boolean; only == nil {
@@ -145,13 +147,13 @@ func (x *Expr) part(n ast.Node) direct {
 	case *ast.UnaryNode:
 		return unary(n.Operator, x.part(n.Node))
 	case *ast.BinaryNode:
-		// A guard compares the component of another entity with nil.
+		// The guard of(Owner) != nil checks whether the owner has the component.
 		if of, _, ok := x.referring(n.Left); ok && isNil(n.Right) && n.Operator == "!=" {
 			return direct{boolean: func(r *reading) bool { return of(r).has }}
 		}
 		return joined(n.Operator, x.part(n.Left), x.part(n.Right))
 	case *ast.CallNode:
-		// The value of a tag tells whether the entity has it.
+		// The component is a tag. The call returns whether the other entity has the tag.
 		if of, col, ok := x.referring(n); ok && col.typ == nil {
 			return direct{boolean: func(r *reading) bool { return of(r).has }}
 		}
@@ -163,8 +165,8 @@ func (x *Expr) part(n ast.Node) direct {
 	return direct{}
 }
 
-// exactly compiles a call of [compareCall] that compares a uint64 with an integer, or an int with a
-// float. It returns direct{} for all other calls.
+// exactly compiles a call of [compareCall] that compares two uint64, a uint64 with an int, or an
+// int with a float. It returns direct{} for all other calls.
 func (x *Expr) exactly(n *ast.CallNode) direct {
 	callee, ok := n.Callee.(*ast.IdentifierNode)
 	if !ok || callee.Value != compareName {
@@ -186,8 +188,8 @@ func (x *Expr) exactly(n *ast.CallNode) direct {
 	return direct{}
 }
 
-// apart returns a function that compares a uint64 with an int. The function returns cmp.Compare(a,
-// b) * sign.
+// apart returns a function that compares a uint64 with an int. The function returns -1, 0 or 1,
+// times sign. The caller then compares this result with zero.
 func apart(a func(*reading) uint64, b func(*reading) int, sign int) func(*reading) int {
 	return func(r *reading) int {
 		b := b(r)
@@ -198,11 +200,11 @@ func apart(a func(*reading) uint64, b func(*reading) int, sign int) func(*readin
 	}
 }
 
-// zero returns 0, the operand to compare with the result of apart().
+// zero returns 0. A comparison a < b becomes apart(a, b) < zero.
 func zero(*reading) int { return 0 }
 
-// mixed returns an exact comparison of an int with a float, or for sign -1, of the float with the
-// int.
+// mixed returns an exact comparison of the int a with the float b. If sign is -1, b is on the left
+// side of the operator.
 func mixed(operator string, a func(*reading) int, b func(*reading) float64, sign int) func(*reading) bool {
 	when := outcomes[operator]
 	return func(r *reading) bool {
@@ -258,8 +260,8 @@ func (x *Expr) referring(n ast.Node) (of rowOf, col *column, ok bool) {
 		if callee, ok := call.Callee.(*ast.IdentifierNode); !ok || callee.Value != referName(i) {
 			continue
 		}
-		// The argument is a field with an entity. This field may be in a row of another entity, as
-		// in Owner.Unit.Owner.Unit.HP.
+		// The argument is a field that contains an entity. In Owner.Unit.Owner.Unit.HP, this field
+		// is itself in the row of another entity.
 		of, t, offset, ok := x.place(call.Arguments[0])
 		if !ok || !isEntity(t) {
 			break
@@ -350,7 +352,7 @@ func field(of rowOf, t *layout.Type, offset int) direct {
 	case layout.Bool:
 		return direct{boolean: func(r *reading) bool { return bits(r) != 0 }}
 	case layout.Int8, layout.Int16, layout.Int32, layout.Int64:
-		// The two shifts extend the sign.
+		// Shift the sign bit to the top and back, so that it fills the unused bits.
 		unused := 64 - 8*width
 		return direct{integer: func(r *reading) int { return int(int64(bits(r)<<unused) >> unused) }}
 	case layout.Uint8, layout.Uint16, layout.Uint32:
@@ -395,8 +397,8 @@ func unary(operator string, p direct) direct {
 	return direct{}
 }
 
-// joined compiles a logical operator or a comparison. It may compare an int and a float as floats.
-// This is exact, because either the int or the float is a small constant.
+// joined compiles a logical operator or a comparison. It compares an int and a float as floats.
+// That is exact here, because one of them is a constant below 2^53, see isMixed.
 func joined(operator string, a, b direct) direct {
 	switch {
 	case a.boolean != nil && b.boolean != nil:

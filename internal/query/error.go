@@ -11,8 +11,9 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// This file translates the errors of package expr to the original text. Package expr gets a
-// prepared text, in which a mark may replace a character, so positions stay valid.
+// This file translates errors of package expr, which have positions in the text that prepare
+// returns. This text has the same length as the original. So the positions also apply to the
+// original.
 
 // An Error is an error in an expression, or in its result.
 type Error struct {
@@ -42,7 +43,8 @@ func (x *Expr) error(format string, args ...any) *Error {
 // Wrong returns err as an error about the result of x for entity e.
 func (x *Expr) Wrong(e ecs.Entity, err error) error { return x.error("%v: %v", e, err) }
 
-// uncompiled returns an error for an expression that package expr rejects without a reason.
+// uncompiled returns the error for an expression that package expr cannot compile, without a
+// reason.
 func (x *Expr) uncompiled() *Error {
 	line, _ := (&Error{Text: x.text}).Excerpt()
 	return x.error("%s cannot be compiled", string(line))
@@ -86,8 +88,8 @@ var (
 	internalName = regexp.MustCompile(`[\x01-\x05]`)
 )
 
-// reworded maps messages of package expr to plain messages. A part in parentheses replaces %s, with
-// Go types in words.
+// reworded maps messages of package expr to plain messages. The groups in parentheses replace %s in
+// the plain message. A group that is a Go type is replaced by its text in inWords.
 var reworded = []struct {
 	message *regexp.Regexp
 	plain   string

@@ -27,7 +27,7 @@ func (exactness) Visit(p *ast.Node) {
 	switch n := (*p).(type) {
 	case *ast.BinaryNode:
 		switch n.Operator {
-		// outcomes[…] has an entry for each of these operators.
+		// These are the operators in the map outcomes.
 		case "==", "!=", "<", ">", "<=", ">=":
 			if !isNil(n.Left) && !isNil(n.Right) && (isDelicate(n.Left) || isDelicate(n.Right) || isMixed(n.Left, n.Right)) {
 				*p = comparison(n)
@@ -77,7 +77,8 @@ func isOf(n ast.Node, k reflect.Kind) bool {
 }
 
 // isDelicate reports whether n may be a uint64 or nil, so that a comparison needs compareCall. A
-// chain with ?. and a conditional may be nil, although their types do not say so.
+// chain such as A?.B, a conditional and the operator ?? may return nil, although their types do not
+// say so.
 func isDelicate(n ast.Node) bool {
 	if isWide(n) {
 		return true

@@ -103,7 +103,7 @@ type Expr struct {
 	direct  func(*reading) any
 	reading reading
 	needs   dependence
-	// asking is called with each entity that exists(…) checks. It may be nil.
+	// asking is called with each entity that exists(…) checks, see answerCache.asks. It may be nil.
 	asking func(ecs.Entity)
 }
 
@@ -170,11 +170,12 @@ func (x *Expr) build() (err error) {
 	return x.finish(tree, r, config)
 }
 
-// finish compiles a tree with resolved names. Each pass needs the types from the checker and
-// creates nodes without types, so the checker runs after each pass.
+// finish compiles a tree with resolved names. The guarder and exactly need the type of each node,
+// which the checker sets. They also create nodes without types. So the checker runs before and
+// after each of them.
 func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error {
 	x.columns, x.referred, x.aggregates = r.columns, r.referred, r.aggregates
-	// Get the layout before the guarder replaces the field by a conditional.
+	// Get the layout now, because the guarder replaces a field by a conditional.
 	x.layout = cmp.Or(r.layoutOf(tree.Node), unnamed)
 	x.declare(config)
 	if _, err := checker.Check(tree, config); err != nil {
@@ -184,8 +185,8 @@ func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error
 		return x.failed(err)
 	}
 	x.Number = tree.Node.Nature().IsNumber()
-	// The guarder runs first, because it recognizes conditions by their operators. The second pass
-	// replaces operators by calls, but not the operators of guards.
+	// The guarder recognizes a condition by its operator. So it must run before exactly, which
+	// replaces operators by calls. exactly does not replace the operators of guards.
 	for _, pass := range []func(*ast.Node){guarder{r}.guard, exactly} {
 		pass(&tree.Node)
 		if _, err := checker.Check(tree, config); err != nil {
@@ -208,8 +209,8 @@ func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error
 // it, because answers must depend only on the store.
 const disabled = "now"
 
-// fitting returns an error if n does not have the wanted type. It accepts an unknown type, because
-// the answers are checked too.
+// fitting returns an error if n does not have the wanted type. It accepts an unknown type. In this
+// case, the types of the answers are checked during evaluation.
 func (x *Expr) fitting(n *nature.Nature, config *conf.Config) error {
 	wanted := "condition"
 	switch {
@@ -315,7 +316,7 @@ func (x *Expr) run(e ecs.Entity) (Answer, error) {
 		return Answer{dereferenced(v)}, nil
 	}
 	failed := x.failed(err)
-	// The error of an aggregate has the entity already.
+	// An aggregate fails for one of its entities, and its error names this entity already.
 	if failed.Entity == "" && !x.isWorldly() {
 		failed.Entity = e.String()
 	}
@@ -342,15 +343,15 @@ func (x *Expr) condition(a Answer) (bool, error) {
 	return false, x.failed(&file.Error{Message: fmt.Sprintf("it is not a condition: it returns %v", a)})
 }
 
-// Text returns an answer of x as text, like [Answer.String]. Constants and durations are written by
-// name. If a is a total of all answers, the first argument is the kind of this total, such as
-// "sum". Otherwise the first argument is "".
+// Text returns a as text, like [Answer.String], but writes constants and durations by name. The
+// answer a is either an answer of x, or a total of such answers. The argument total is the kind of
+// the total, such as "sum", or "" for an answer of x.
 func (x *Expr) Text(total string, a Answer) string {
 	t := pointee(x.layout)
 	switch v := a.v.(type) {
 	case nil, string:
 		return a.String()
-	// Round the mean of durations to nanoseconds.
+	// The mean of durations is a float. Round it to nanoseconds.
 	case float64:
 		if total == "avg" && t.Named() && len(t.Constants) == 0 {
 			a.v = int(math.Round(v))

@@ -8,8 +8,8 @@ import (
 // A floatSum is an exact sum of floats. The sum does not depend on the order of the floats, and an
 // added float can be removed again.
 //
-// The sum is a number in base 2^32. The unit of digit 0 is the least float, 2^-1074. The 53 bits of
-// an added float are in at most three digits. Digits are signed and may exceed the base. carry()
+// The sum is a number with 68 digits in base 2^32. The unit of digit 0 is 2^-1074, the least float.
+// An added float changes up to three digits. Digits are signed and may exceed the base. carry()
 // runs before a digit exceeds 64 bits.
 //
 // See Radford Neal, "Fast exact summation using small and large superaccumulators" (2015).
@@ -49,8 +49,8 @@ func (s *floatSum) add(f float64, n int) {
 	if f < 0 {
 		sign = -sign
 	}
-	// f is the mantissa in units of 2^(exponent-1074). After the shift, it has up to three digits.
-	// Only the lowest 32 bits of each digit are used.
+	// f is the mantissa times 2^(exponent-1074). Shifted into place, the mantissa has up to three
+	// digits of 32 bits.
 	const low = 1<<digitBits - 1
 	i, shift := exponent/digitBits, exponent%digitBits
 	s.digits[i] += sign * int64(mantissa<<shift&low)

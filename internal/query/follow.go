@@ -10,15 +10,16 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// An aggregate can follow a world from tick to tick. It caches the answer for each entity. Method
-// change() collects the entities that a tick may have changed. For each of them, the aggregate
-// removes the old answer from its tally, evaluates the entity again, and adds the new answer. The
-// tally then has the result.
+// An aggregate can follow a world from tick to tick. It caches the answer for each entity. After a
+// tick, change() collects the entities whose answers may have changed. For each of them, the
+// aggregate removes the old answer from its tally, evaluates the entity again, and adds the new
+// answer.
 
 // A dependence lists the inputs of an answer, in addition to the rows of the entity.
 type dependence struct {
 	tick, alive bool // The answer depends on these variables.
-	// more is true if the answer has further inputs, so that it cannot be cached.
+	// more is true if the expression reads other entities or calls an aggregate. Then its answers
+	// cannot be cached.
 	more bool
 }
 
@@ -34,11 +35,12 @@ func (x *Expr) dependenceOf(n ast.Node) (d dependence) {
 			d.tick = true
 		case "alive":
 			d.alive = true
-		// The function exists(…) stores the entities that it checks, each time it runs.
+		// These functions need no flag in d. For exists(…), answerCache.asks records which entities
+		// it checks.
 		case existsName, compareName, narrowName:
 		default:
 			// A name that begins with a control character is internal. It is a column of the
-			// entity, or reads another entity.
+			// entity, or a function that reads another entity.
 			isColumn := slices.ContainsFunc(x.columns, func(c *column) bool { return id.Value == c.key || id.Value == c.flag })
 			d.more = d.more || id.Value[0] < ' ' && !isColumn
 		}
@@ -140,8 +142,8 @@ func (k *answerCache) begin(a *aggregate) {
 	}
 }
 
-// bind records the current state of a: the image and the seq, because ticks change an image in
-// place.
+// bind records the current state of a. The image alone does not identify the state, because a tick
+// changes the image in place. So bind records the seq too.
 func (k *answerCache) bind(a *aggregate) {
 	k.im, k.seq, k.columns = a.of.im, a.of.im.Seq, a.of.Reads()
 }
@@ -164,7 +166,7 @@ func (k *answerCache) follow(a *aggregate, c *inspect.Commit) {
 	}
 	k.grow(a.of.im.Indices)
 	if k.change(a, c) {
-		// The index may belong to another entity after the tick.
+		// The tick may have destroyed the entity, and another entity may have its index now.
 		for _, index := range k.again {
 			k.noted[index] = false
 			k.take(index)
@@ -178,8 +180,8 @@ func (k *answerCache) follow(a *aggregate, c *inspect.Commit) {
 }
 
 // change collects the entities whose answers tick c may have changed. It returns false if all
-// answers may have changed. The rows of c are those after the tick, so removed rows are only in its
-// operations.
+// answers may have changed. The commit lists only rows that exist after the tick. Removed rows are
+// only in its operations.
 func (k *answerCache) change(a *aggregate, c *inspect.Commit) bool {
 	if a.of.needs.tick || !k.operations(a, c) {
 		return false
@@ -189,8 +191,8 @@ func (k *answerCache) change(a *aggregate, c *inspect.Commit) bool {
 		if !slices.Contains(k.columns, of) {
 			continue
 		}
-		// The row numbers of c do not apply to a component that does not rewind: the image lacks
-		// its rows of dead entities.
+		// If the component does not rewind, the image lacks the rows of dead entities, which c
+		// counts. So the row numbers of c do not apply to the image.
 		if of.Resource || !of.Rewinds {
 			return false
 		}
@@ -207,8 +209,8 @@ func (k *answerCache) change(a *aggregate, c *inspect.Commit) bool {
 	return true
 }
 
-// operations records the entities in the operations of c. Each entity that is created or destroyed,
-// or whose component is added or removed, has an operation.
+// operations collects the entities in the operations of c: those that are created or destroyed, and
+// those to which a component is added or removed. It returns false if all answers may have changed.
 func (k *answerCache) operations(a *aggregate, c *inspect.Commit) bool {
 	components := a.of.im.Components
 	ops, err := c.Ops()
@@ -218,7 +220,8 @@ func (k *answerCache) operations(a *aggregate, c *inspect.Commit) bool {
 	for _, op := range ops {
 		isRegistry := op.Component < 0
 		switch {
-		// Creating and destroying entities changes the variable alive.
+		// A clear of the world changes all answers. Creating or destroying an entity changes the
+		// variable alive, on which all answers may depend.
 		case isRegistry && (op.Kind == raw.OpClear || a.of.needs.alive):
 			return false
 		case !isRegistry && (op.Component >= len(components) || !slices.Contains(k.columns, components[op.Component])):
@@ -238,7 +241,7 @@ func (k *answerCache) operations(a *aggregate, c *inspect.Commit) bool {
 
 // note adds an index to again, unless the list has it already.
 func (k *answerCache) note(index uint32) {
-	// A higher index is unused before and after the tick.
+	// No entity has a higher index, before or after the tick.
 	if int(index) < len(k.noted) && !k.noted[index] {
 		k.noted[index] = true
 		k.again = append(k.again, index)

@@ -18,8 +18,8 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Components of the test world. The second program that opens the store uses the type wider instead
-// of the type part, and has another component.
+// Components of the test world. Two programs write the store. The second program converts the
+// component from the type part to the type wider, and has one more component.
 type (
 	part struct {
 		I, J  int32
@@ -261,7 +261,8 @@ func TestFollow_RandomHistories(t *testing.T) {
 						of := fmt.Sprintf("%s at tick %d, record %d", x.text, im.Tick, im.Seq)
 						bound := anew[i].Bind(im)
 						require.Equal(t, fmt.Sprint(bound), fmt.Sprint(x.Follow(im, c)), of)
-						// Leave out the evaluation at some states.
+						// Do not evaluate at every state, so that x must also follow ticks in
+						// between.
 						if bound != nil || rng.IntN(4) == 0 {
 							continue
 						}

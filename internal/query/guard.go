@@ -9,24 +9,23 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// A guarder adds guards to conditions. A condition is then false if the entity lacks a component,
-// or if a pointer is nil:
+// A guarder adds guards to conditions. A guard checks a need: a component or pointer that the
+// condition reads. The condition is false if the entity lacks the component, or if the pointer is
+// nil:
 //
 //	Position.X > 3 || not (Health == 0)
 //	has(Position) && Position.X > 3 || not (has(Health) && Health == 0)
 //
-// A guarder guards the smallest conditions, so a condition does not depend on the components of
-// another condition.
+// Each of the smallest conditions has its own guard. So the condition on Position does not need
+// Health.
 //
-// A need is a component or pointer that an expression reads. Outside of conditions, an expression
-// is nil if one of its needs is missing:
+// Outside of conditions, an expression is nil if one of its needs is missing:
 //
 //	Position.X + 1
 //	has(Position) ? Position.X + 1 : nil
 type guarder struct{ *resolver }
 
-// guard adds guards to the whole expression at p. A guard checks that a component exists, or that a
-// pointer is not nil.
+// guard adds guards to the whole expression at p.
 func (g guarder) guard(p *ast.Node) {
 	if g.x.isCondition() {
 		*p = g.condition(*p)
@@ -89,14 +88,14 @@ func (g guarder) node(n ast.Node) (ast.Node, []need) {
 	case *ast.ConditionalNode:
 		n.Cond, n.Exp1, n.Exp2 = g.condition(n.Cond), g.value(n.Exp1), g.value(n.Exp2)
 		return n, nil
-	// After ?. a pointer may be nil, but the component must exist.
+	// In A?.B, the pointer A may be nil, so it is no need. The component of A is still a need.
 	case *ast.ChainNode:
 		_, needs := g.below(n)
 		return n, slices.DeleteFunc(needs, func(n need) bool { return n.pointer })
 	}
 	out, needs := g.below(n)
 	if m, ok := n.(*ast.MemberNode); ok && !m.Optional {
-		// The pointer that leads to the member must not be nil.
+		// In A.B, the pointer A must not be nil.
 		needs = g.ends(m.Node, needs)
 	}
 	return out, needs
@@ -111,8 +110,8 @@ func (g guarder) identifier(n *ast.IdentifierNode) []need {
 	return []need{{col.flag, at(n, &ast.IdentifierNode{Value: col.flag}), false}}
 }
 
-// ends returns needs. If n is a pointer, it adds the need that n is not nil, because package expr
-// fails on a field of a nil pointer.
+// ends adds n to needs if n is a pointer: package expr fails if it reads a field of a nil pointer.
+// It returns the new list.
 func (g guarder) ends(n ast.Node, needs []need) []need {
 	if t := g.layoutOf(n); t == nil || t.Kind != layout.Pointer {
 		return needs
@@ -134,7 +133,8 @@ func isNil(n ast.Node) bool {
 	return ok
 }
 
-// binary is the case of node() for binary operators. It guards each side of && and || separately.
+// binary adds guards to a binary operator, as node does for other nodes. For && and ||, it guards
+// each side separately.
 func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	switch n.Operator {
 	case "&&", "||", "and", "or":
@@ -150,12 +150,11 @@ func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	if !isCondition[n.Operator] {
 		return n, needs
 	}
-	// In A.B != nil, the pointer B may be nil, so only A is a need. In other comparisons, both are
-	// needs.
+	// A comparison with nil checks whether its other side exists. So the other side is no need. In
+	// A.B != nil, only A is a need. In other comparisons, pointers on both sides are needs.
 	if !isNil(left) && !isNil(right) {
 		needs = g.ends(right, g.ends(left, needs))
-		// For a component of another entity, a comparison with nil checks whether the component
-		// exists.
+		// The other side is a component of another entity.
 	} else if call, ok := cmp.Or(notNil(left), right).(*ast.CallNode); ok {
 		needs = slices.DeleteFunc(needs, func(n need) bool { return n.name == call.String() })
 	}

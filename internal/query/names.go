@@ -19,12 +19,13 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// The resolver replaces names in the tree, between the parser and the checker of package expr. It
-// replaces the name of each component by an internal name, because the name may contain a dot or be
-// the name of a function.
+// The resolver replaces names in the tree, between the parser and the checker of package expr. A
+// component may have a dot in its name, or the name of a function. So the resolver replaces each
+// component by an internal name. The first byte of an internal name is 1 to 5. No expression can
+// contain these bytes.
 //
-// For example, any(Position.X > 3 && Tag) changes in three steps. Tag is a tag, and the digits 1 to
-// 4 stand for the bytes with these values:
+// For example, any(Position.X > 3 && Tag) changes in three steps. Tag is a tag. The internal names
+// are written with digits instead of the bytes:
 //
 //   - prepare replaces the first letter of "any" by a marker, so that the parser reads a call.
 //   - The resolver replaces the call by 4a(), a call of aggregate a. The argument is compiled as a
@@ -58,22 +59,23 @@ type resolver struct {
 	// component.
 	calls      map[*ast.CallNode]*column
 	aggregates []*aggregate
-	// wide maps the marked form of each number from 2^63 on to the number.
+	// wide has the numbers from 2^63 on, by the names that prepare gives them.
 	wide map[string]uint64
 	err  error // The first error.
 }
 
-// prepare returns the text of x for the parser, which rejects two valid parts of an expression:
+// prepare returns the text of x for the parser. The parser of package expr rejects two parts that
+// are valid here:
 //
 //   - integers from 1<<63 on
 //   - aggregates such as count, with one argument
 //
-// prepare replaces both by names, which the resolver replaces again.
+// prepare replaces both by names. The resolver turns these names into numbers and aggregates.
 func prepare(x *Expr) (string, *resolver) {
 	r := &resolver{im: x.im, x: x, wide: map[string]uint64{}}
 	tokens, err := lexer.Lex(file.NewSource(x.text))
 	if err != nil {
-		// The parser reports the error of the lexer.
+		// Return the text unchanged, because the parser will report the same error.
 		return x.text, r
 	}
 	text := []rune(x.text)
@@ -81,8 +83,7 @@ func prepare(x *Expr) (string, *resolver) {
 		if t.Kind != lexer.Number {
 			continue
 		}
-		// The marker replaces the first digit: 9 of a number with 19 digits, or 1 of a number with
-		// 20 digits.
+		// For example, the marker replaces the 9 of 9223372036854775808. The other digits stay.
 		if n, err := strconv.ParseUint(t.Value, 10, 64); err == nil && n > 1<<63-1 {
 			text[t.From] = marker
 			r.wide[string(marker)+t.Value[1:]] = n
@@ -94,8 +95,8 @@ func prepare(x *Expr) (string, *resolver) {
 	return string(text), r
 }
 
-// unmarked returns the original text of a marked name, or "number". No two aggregates differ only
-// in the first letter.
+// unmarked returns the name of the aggregate that was marked. The first letter can be restored,
+// because no two aggregates differ only in it. For a marked number, unmarked returns "number".
 func unmarked(name string) string {
 	for _, a := range slices.Sorted(maps.Keys(aggregateKinds)) {
 		if markedAs(a) == name {
@@ -367,7 +368,7 @@ func (r *resolver) call(p *ast.Node, n *ast.CallNode) {
 		r.fail(n, "fields cannot be called")
 		return
 	}
-	// The builtin functions of package expr have nodes of another type.
+	// The parser reads functions of package expr as *ast.BuiltinNode. Only other calls come here.
 	switch name := callee.Value; {
 	case name == "has" || name == "component" || name == "resource":
 		r.naming(p, n, name)
@@ -433,7 +434,8 @@ func (r *resolver) naming(p *ast.Node, n *ast.CallNode, function string) {
 	switch col := r.columnOf(*arg); {
 	case function != "has":
 		*p = *arg
-	// The argument is a field, as in has(Position.X), or the resolver has failed.
+	// The argument is no component: for example, a field as in has(Position.X). If the resolver has
+	// failed already, fail keeps the first error.
 	case col == nil:
 		r.fail(*arg, "has takes the name of a component")
 	default:
@@ -441,8 +443,8 @@ func (r *resolver) naming(p *ast.Node, n *ast.CallNode, function string) {
 	}
 }
 
-// presence turns C == nil and C != nil into a test of the flag of C. Otherwise both would be false
-// for a missing component.
+// presence turns C == nil and C != nil into a test of the flag of C. Without this, the guarder
+// would make both false for an entity without C.
 func (r *resolver) presence(p *ast.Node, n *ast.BinaryNode) {
 	if n.Operator != "==" && n.Operator != "!=" {
 		return

@@ -37,7 +37,7 @@ func (r *resolver) refer(p *ast.Node, n *ast.MemberNode, name string) {
 		r.fail(n.Property, "%s is a resource, which no entity has", name)
 		return
 	}
-	// Each reference has its own column, because a reading caches one entity per column.
+	// Each reference has its own column, because reading.others caches one entity for each column.
 	col := newColumn(c)
 	r.referred = append(r.referred, col)
 	call := ownCall(n, referName(len(r.referred)-1), n.Node).(*ast.CallNode)
@@ -100,8 +100,8 @@ func (x *Expr) referredOf(col *column, text any) (any, error) {
 	return to.Elem().Interface(), nil
 }
 
-// result returns the Go type of component c of another entity, which must include nil. So it is a
-// pointer for a struct, and any for a scalar.
+// result returns the Go type of component c of another entity. It must allow nil, because the other
+// entity may lack the component. So it is a pointer for a struct, and any for a scalar.
 func (c *column) result() reflect.Type {
 	switch {
 	case c.typ == nil:
@@ -118,7 +118,7 @@ func (c *column) signature() reflect.Type {
 	return reflect.FuncOf([]reflect.Type{reflect.TypeFor[string]()}, []reflect.Type{c.result()}, false)
 }
 
-// referred returns the needs of call n, including that its result is not nil.
+// referred returns the needs of call n: the needs of its argument, and that its result is not nil.
 func (g guarder) referred(n *ast.CallNode) []need {
 	_, needs := g.below(n)
 	if g.calls[n].typ == nil {

@@ -9,16 +9,17 @@ import (
 
 // A spread has the values for a percentile, with their counts.
 //
-// The spreads of one column share a memory limit. If there are too many distinct values, all values
-// of the column are rounded toward zero to fewer bits, so that many become equal. The number of
-// bits does not depend on the order of the values.
+// All spreads of one column together may have mostValues distinct values. If there are more, all
+// values of the column are rounded toward zero to fewer bits, so that many become equal. The final
+// number of bits is the same for any order of the values.
 type spread struct {
 	*precision
-	// n has the count of each int, uint64 or float64. s.nans counts NaN, and -0 counts as 0.
+	// n has the count of each int, uint64 or float64. -0 counts as 0, and NaN is counted in nans.
 	n      map[any]int
 	nans   int // Number of NaNs, which come after all other values.
 	values int
-	order  *ranks // Nil until the first percentile is read, then used instead of s.n.
+	// Nil until the first percentile is read. From then on, it is used instead of n.
+	order *ranks
 }
 
 // A precision is the number of bits of the values in one column.
@@ -87,10 +88,10 @@ func numeric(v any) error {
 // put adds n to the count of v; n may be -1.
 func (s *spread) put(v any, n int) {
 	if v = rounded(v, s.bits); v == 0.0 {
-		// -0 equals 0.0, so this turns -0 into 0.
+		// v may be -0, which equals 0. Replace it, so that both are one key.
 		v = 0.0
 	}
-	// The int 1 and the float 1 are two values.
+	// The int 1 and the float 1 are different keys, so they count as two values.
 	if s.order != nil {
 		s.kept += s.order.add(v, n)
 		return
@@ -116,7 +117,7 @@ func (s *spread) round() {
 }
 
 // rounded rounds a number of any type toward zero to the given number of significant bits. Rounding
-// in several steps returns the same.
+// to 32 bits and then to 8 bits returns the same as rounding to 8 bits.
 func rounded(v any, significant int) any {
 	if significant == wholeBits {
 		return v
@@ -147,8 +148,8 @@ func cut(n uint64, significant int) uint64 {
 	return n >> drop << drop
 }
 
-// percentile returns the least value such that at least p percent of all values are not greater. It
-// returns nil without values.
+// percentile returns the smallest value v for which at least p percent of all values are at most v.
+// For example, the percentile 50 of 1, 2, 3 and 4 is 2. Without values, percentile returns nil.
 func (s *spread) percentile(p int) Answer {
 	if s.order == nil {
 		s.order, s.n = ranksOf(s.n), nil
@@ -161,12 +162,13 @@ func (s *spread) percentile(p int) Answer {
 	return Answer{math.NaN()}
 }
 
-// A variety counts distinct answers. Up to mostKept answers, the count is exact. Above that,
-// variety stores only the hashes with the most leading zero bits, and estimates the count from
-// their number.
+// A variety counts distinct answers. It stores a hash of each answer. If there are more than
+// mostKept hashes, it keeps only hashes with at least s.zeros leading zero bits. About one of
+// 2^s.zeros hashes has so many. So the number of answers can be estimated from the number of hashes
+// that are left.
 //
-// s.zeros is the least number such that at most mostKept hashes have s.zeros leading zero bits or
-// more. Hashes with fewer zero bits are dropped, unless s.all is true.
+// s.zeros is the smallest number that leaves at most mostKept hashes. If s.all is true, the other
+// hashes are stored too, but not counted.
 type variety struct {
 	hashes map[uint64]int // Number of answers with each hash.
 	zeros  int
@@ -236,7 +238,8 @@ func hash(text string) uint64 {
 	return h ^ h>>33
 }
 
-// count returns the estimated number of distinct answers: 2^zeros times least.
+// count returns the estimated number of distinct answers: s.least times 2^s.zeros. It is exact
+// while s.zeros is 0.
 func (s *variety) count() int {
 	return int(float64(s.least) * (math.MaxUint64 / float64(uint64(math.MaxUint64)>>s.zeros)))
 }

@@ -94,7 +94,8 @@ func (x *Swept) copy() {
 	x.copies = append(x.copies, c)
 }
 
-// to returns the copy of x for the goroutine at.asker, and sets the current entity of this copy.
+// to returns the copy of x for the goroutine that evaluates the entity at. It sets the current
+// entity of this copy.
 func (x *Swept) to(at SweptEntity) *exprCopy {
 	c := x.copies[at.asker]
 	c.at = at
@@ -145,9 +146,10 @@ func (f *Filter) Holds(at SweptEntity) (bool, error) {
 	return true, nil
 }
 
-// Sweep calls ask() for each entity. Each span of entities has one result, and ask() adds the
-// entity to this result, *found. Then Sweep calls take() for each span, with the result and the
-// start index of the next span.
+// Sweep evaluates entities in parallel. It divides the entities into spans, and each span has a
+// result of type T. Sweep calls ask() for each entity of a span. ask() adds the entity to the
+// result at found. Sweep then calls take() with the result, and with the start index of the next
+// span.
 //
 // Several goroutines call ask() concurrently, for different spans. Each goroutine has its own
 // copies of the expressions. The calls of take() come one after the other, in the order of the
@@ -163,8 +165,9 @@ func Sweep[T any](ctx context.Context, w *Sweeper, ask func(at SweptEntity, foun
 	}
 	askers := 0
 	return w.State.Sweep(ctx, w.Begin, w.components, func() func(*inspect.Span) (any, error) {
-		// State.Sweep calls this function once for each asker, one after the other, and runs the
-		// results concurrently.
+		// State.Sweep calls this function once for each of its goroutines, one after the other.
+		// Each goroutine runs the function that this call returns. asker is the number of the
+		// goroutine.
 		asker := askers
 		askers++
 		for _, x := range w.exprs {

@@ -55,8 +55,9 @@ func (t *tally) take(a Answer) {
 	}
 }
 
-// result returns the combined answers. The parameter k has the answers for the entities of im. If
-// the result depends on the order of entities, or on dropped digits, result adds all answers again.
+// result returns the combined answers. The parameter k has the answers for the entities of im. The
+// tally may not have the result: min of 1 and 1.0 depends on the order of entities, and a
+// percentile may have been rounded. Then result adds all answers again.
 func (t *tally) result(k *answerCache, im *inspect.Image) Answer {
 	switch t.kind {
 	case "any":
@@ -122,7 +123,7 @@ func (x *extreme) add(a Answer, index uint32) {
 // take removes the answer a. Its element may stay in the heap.
 func (x *extreme) take(a Answer) { x.count(a, -1) }
 
-// count adds n to the counts for a, and reports whether a belongs in the heap.
+// count adds n to the counts for a. It reports whether a belongs in the heap, see isRanked.
 func (x *extreme) count(a Answer, n int) bool {
 	kind := kindOf(a)
 	x.kinds[kind] += n
@@ -132,11 +133,13 @@ func (x *extreme) count(a Answer, n int) bool {
 	return isRanked(kind)
 }
 
-// isRanked reports whether answers of the given type belong in the heap.
+// isRanked reports whether answers of the given type belong in the heap: numbers, booleans and
+// texts.
 func isRanked(kind int) bool { return kind != noAnswer && kind != otherAnswer }
 
-// of returns the least or the greatest of the current answers. It returns false if the order of
-// entities decides, because different answers compare as equal: 1 and 1.0, 0 and -0, or lists.
+// of returns the least or the greatest of the current answers. Some different answers compare as
+// equal: 1 and 1.0, 0 and -0, or two lists. If there may be such answers, the first entity decides,
+// and of returns false.
 func (x *extreme) of(answers []Answer) (Answer, bool) {
 	kinds, n := 0, 0
 	for _, of := range x.kinds[noAnswer+1:] {
@@ -144,7 +147,8 @@ func (x *extreme) of(answers []Answer) (Answer, bool) {
 			kinds++
 		}
 	}
-	// Rebuild the heap if most of it is outdated, in amortized O(1) for each added answer.
+	// Rebuild the heap if most of it is outdated. It was filled one answer at a time, so the cost
+	// for each added answer is constant on average.
 	if len(x.heap) > 2*n+64 {
 		x.rebuild(answers)
 	}
@@ -154,12 +158,12 @@ func (x *extreme) of(answers []Answer) (Answer, bool) {
 	case kinds > 1 || x.kinds[otherAnswer] > 0:
 		return Answer{}, false
 	}
-	// Pop outdated answers from the top. The heap has every current answer, some of them twice.
+	// Pop outdated answers from the top. The loop ends, because the heap has every current answer.
 	for !same(answers[x.heap[0].index], x.heap[0].Answer) {
 		heap.Pop(x)
 	}
 	best := x.heap[0].Answer
-	// Between 0 and -0, the order of entities decides, which the heap does not store.
+	// The heap does not store whether 0 or -0 came first.
 	return best, best.v != 0.0 || x.zeros == 0
 }
 

@@ -8,11 +8,11 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// This file evaluates an expression on a world whose state is on disk. One sweep evaluates the
-// arguments of all aggregates in the expression. Each aggregate then has an aggregateResult. The
-// expression is evaluated last, with these results.
+// This file evaluates an expression on a world whose state is on disk. One sweep over the entities
+// computes the results of all aggregates in the expression. Then the expression is evaluated once,
+// with these results.
 
-// An aggregateResult is the result of an aggregate during a sweep.
+// An aggregateResult collects the result of an aggregate during a sweep.
 type aggregateResult struct {
 	kind string
 	// total is nil for any, all and none.
@@ -43,8 +43,8 @@ func World(ctx context.Context, st *inspect.State, what, text string, want Want)
 	if st.Whole() {
 		return x.Of(ecs.Vacant)
 	}
-	// Only exists(…) needs the set of living entities, which Count reads. So the first call of
-	// exists(…) calls Count.
+	// exists(…) needs the set of living entities. Its first call reads the set from disk, with
+	// Count.
 	x.Among(func(e ecs.Entity) bool { return st.Count(ctx) == nil && st.IsAlive(e) })
 	if len(x.aggregates) > 0 {
 		if err := x.gather(ctx, st); err != nil {
@@ -61,8 +61,9 @@ func WorldHolds(ctx context.Context, st *inspect.State, what, text string) (bool
 	return err == nil && a.v == true, err
 }
 
-// gather sweeps st once for all aggregates of x. The error of an aggregate is its result, because x
-// may not need this aggregate.
+// gather sweeps st once and computes the results of all aggregates of x. If an aggregate fails, its
+// result is the error. It is returned only if x uses this aggregate. For example, in alive > 5 ||
+// any(…), the second part is used only if the first is false.
 func (x *Expr) gather(ctx context.Context, st *inspect.State) error {
 	w := &Sweeper{State: st}
 	var gathered []*aggregateResult

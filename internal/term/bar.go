@@ -31,9 +31,9 @@ const (
 	barWidth = 30 // Columns between the brackets.
 )
 
-// NewBar returns a progress bar on w, or nil if progress turns the bar off. With [Auto], there is a
-// bar if w is a terminal and quiet is not set. If o prints to a terminal, its first output removes
-// the bar.
+// NewBar returns a progress bar on w, or nil if progress turns the bar off. With [Auto], it returns
+// nil if w is no terminal, or if quiet is set. If the results go to a terminal, the first result
+// removes the bar.
 func (o *Out) NewBar(w io.Writer, progress When, quiet bool) *Bar {
 	t := terminalOf(w)
 	if !progress.is(t.is && !quiet) {

@@ -74,7 +74,8 @@ func (s *Series) dots(first, last uint64, cells, rows int) [][]rune {
 	}
 	value, rest := math.NaN(), s.points
 	for x := range cells * dotColumns {
-		// A column includes the value before its first tick, so that steps are connected.
+		// A column of dots begins with the value before its first tick, so that it joins the column
+		// on its left.
 		top, bottom := levels, -1
 		note := func() {
 			if !math.IsNaN(value) {

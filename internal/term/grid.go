@@ -5,10 +5,12 @@ import (
 	"strings"
 )
 
-// A Grid prints a table without borders. It buffers up to gridRows rows to compute the column
-// widths, so a table can have any length. Columns never become narrower.
+// A Grid prints a table without borders. It buffers up to gridRows rows and computes the column
+// widths from them. So a table can have any length. A column may become wider later, but never
+// narrower.
 //
-// An empty column is omitted until a row has text in it. Then the headings are printed again.
+// A column without text is left out. If a later row has text in this column, the headings are
+// printed again, with this column.
 //
 // If a table is too wide, some columns are cut or folded; see [Out.Grid]. If that is not enough,
 // the remaining columns are printed below the first ones, after a copy of the first column.
@@ -100,7 +102,8 @@ func (g *Grid) StyledText(s Style, format string, args ...any) {
 // and before other output.
 func (g *Grid) Flush() {
 	var shown []int // Indices of the columns to print.
-	more := false   // True if a column is new, so the headings are printed.
+	// True if a column is printed for the first time, so the headings are printed.
+	more := false
 	for i := range g.columns {
 		if c := &g.columns[i]; c.width > 0 || c.headed || !g.begun {
 			shown, more, c.headed = append(shown, i), more || !c.headed, true
@@ -130,7 +133,8 @@ func (g *Grid) fit(shown []int) (widths []int) {
 	for _, i := range shown {
 		c := &g.columns[i]
 		if widths[i] = max(c.width, Width(c.heading)); g.out.Width > 0 && (c.cut || c.fold) {
-			// The limit avoids a slow loop for very long cells.
+			// The loop below takes one step for each column of the terminal that is too much. So
+			// limit the width of very long cells first.
 			widths[i] = min(widths[i], max(g.out.Width, Width(c.heading), leastWidth))
 		}
 		over += widths[i] + len(gap)
@@ -240,7 +244,8 @@ func cutPieces(width int, pieces []Styled) []Styled {
 	for i, p := range pieces {
 		w := Width(p.text)
 		if w > width || w == width && whole > width {
-			// With "…", the text is too wide, and cutTo cuts it.
+			// This piece may fit exactly, while a later piece does not. Append "…", so that cutTo
+			// cuts the piece.
 			pieces[i].text = cutTo(width, p.text+"…")
 			return pieces[:i+1]
 		}

@@ -4,9 +4,9 @@
 // Line, Print and Grid.Row write to the buffer of an [Out]. From there, text goes to a pager, or
 // directly to the destination.
 //
-// Text is made safe for a terminal before it is printed. [Clean] makes a line or a cell safe. A
-// format such as JSON is written to a file unchanged. If the destination is a terminal, a cleaner
-// after the buffer makes such a format safe.
+// Stored names and values may contain bytes that control a terminal. Line and Grid.Row replace such
+// characters, see [Clean]. A format such as JSON must be exact, so Print writes it unchanged. For
+// this case, [Out.Raw] inserts a cleaner after the buffer if the destination is a terminal.
 package term
 
 import (
@@ -90,8 +90,8 @@ func (o *Out) Close() error {
 	return cmp.Or(o.Flush(), o.screen.Close())
 }
 
-// Broken returns the error that ended printing, or nil. A bufio.Writer records its error, and an
-// empty write returns that error.
+// Broken returns the error that ended printing, or nil. It writes nothing, because a [bufio.Writer]
+// returns its first error again at each write.
 func (o *Out) Broken() error {
 	_, err := o.Write(nil)
 	return err

@@ -25,7 +25,8 @@ type screen struct {
 	failed func() // Called when a write fails; may be nil.
 }
 
-// pageBeyond sends output of height lines or more to the command pager, if it is not empty.
+// pageBeyond turns on the pager for output of at least height lines. It does nothing if pager is
+// "".
 func (s *screen) pageBeyond(height int, pager string) {
 	if pager != "" {
 		s.height, s.pager = height, pager

@@ -11,9 +11,9 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// Width returns the number of terminal columns of s. Most texts are ASCII, and each ASCII byte has
-// one column. Nearly all other texts contain only runes that never combine, so their widths can be
-// added.
+// Width returns the number of terminal columns of s. An ASCII byte has one column. Runes that never
+// combine with other runes have fixed widths, which are added. Other texts are rare, and package
+// runewidth measures them as a whole.
 func Width(s string) int {
 	width := 0
 	for _, r := range s {
@@ -85,8 +85,8 @@ func foldLine(s string, width int, hard bool) []string {
 	return lines
 }
 
-// filled joins a paragraph into one line if one of its lines is too long. Indented lines and the
-// lines after them stay as they are.
+// filled joins the lines of a paragraph into one line if one of them is too long. From the first
+// indented line on, lines stay as they are.
 func filled(lines []string, width int) []string {
 	long := false
 	for i, line := range lines {
