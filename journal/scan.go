@@ -20,10 +20,10 @@ import (
 // the file's contents. It also returns an error if ctx ends.
 //
 // If the argument newest is greater than 0, Scan limits its reads. It reads the last segment, and
-// earlier segments up to a total size of newest bytes. Of older segments, Scan reads only the
-// headers, and uses the records in the ledger's summaries. It reads an older segment as a whole if
-// the segment is small or has no usable summary. A later read of a record from a summary detects
-// damage. [Log.ScanFrom] reads even less.
+// earlier segments up to a total size of newest bytes. Of an older segment, it reads only the
+// header, and takes the records from the summary in the ledger. If the segment is small or has no
+// usable summary, Scan reads the whole segment. Damage in the unread bytes is detected when a
+// record is read later. [Log.ScanFrom] reads even less.
 //
 // Scan may run while another process appends; then the tail can look torn. If segments are pruned
 // during the scan, it starts again.
@@ -100,9 +100,9 @@ func scanOnce(ctx context.Context, fs disk.FS, newest int64, base *uint64, progr
 	return l, ctx.Err()
 }
 
-// scanSegments scans segment number first of the list, and all later ones. The argument known is
-// nil, or an earlier scan that ended in this first segment. In the second case, the scan of the
-// first segment continues where the earlier scan ended.
+// scanSegments scans the segments from index first on. If known is not nil, it is an earlier scan
+// that ended in the first of them. Then the scan of this segment continues where the earlier scan
+// ended.
 func (l *Log) scanSegments(first int, w *scanWindow, known *Log) error {
 	for i := first; i < len(l.Segments); i++ {
 		l.newest = newest{last: l.Last, lastID: l.LastID}
