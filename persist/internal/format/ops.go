@@ -21,8 +21,8 @@ import (
 //	add 0 to 5          10 1   3 0
 //
 // Consecutive operations with the same code share the code. A clear has no entities and always its
-// own code. Entities are stored as the difference from the previous entity, of any code. So
-// entities that were created together take two bytes each.
+// own code. Each entity is stored as the difference from the entity before it, even if that entity
+// has another code. So entities that were created together take two bytes each.
 type opEncoder struct {
 	// buf holds the finished operations. run holds the entities of the current code.
 	buf, run []byte
