@@ -17,8 +17,8 @@ const (
 	// tempRandom is the number of random characters in a temporary name. 16 characters are 80 bits.
 	tempRandom = 16
 
-	// maxTempBase is the number of bytes of the final name that a temporary name can contain. File
-	// systems allow 255 bytes in a name.
+	// maxTempBase is the maximum number of bytes of the final name in a temporary name. A longer
+	// final name is cut off, because file systems allow 255 bytes in a name.
 	maxTempBase = 255 - tempRandom - len(tempSuffix) - 1
 
 	// tempTries is the number of names that CreateTemp tries.

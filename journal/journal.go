@@ -227,9 +227,9 @@ func (j *Journal) wakeAppend() {
 	j.space.Broadcast()
 }
 
-// admit waits until the queue has room for a payload of this length. If the payload no longer fits
-// into the current segment, admit also queues a new segment. The caller holds j.mu; admit may
-// release it temporarily.
+// admit waits until the queue has room for a payload of this length. If the current segment is
+// full, admit also queues the beginning of a new one. The caller holds j.mu; admit may release it
+// temporarily.
 func (j *Journal) admit(length int64) error {
 	for {
 		for j.usable() == nil && j.full(length) {

@@ -255,14 +255,12 @@ func (l *Log) Known(seq uint64) (Entry, bool) {
 	return e, ok
 }
 
-// Path returns the records that lead from one state to a later one, oldest first. from: the last
-// record of the first state, to: the last record of the later state. The first element of the path
-// continues the record in from, which may have been pruned. The last element is the record in to.
-// If from is 0, the path starts before the first record.
+// Path returns the records that lead from the state after record from to the state after record to,
+// oldest first. The last element is record to. Record from is not in the path, and may have been
+// pruned. If from is 0, the path starts before the first record.
 //
 // Path fails with the damage if a record on the path is lost, and with [ErrNotFound] if a record is
-// unknown. It fails with [ErrNotAncestor] if the record in from is not an ancestor of the record in
-// to.
+// unknown. It fails with [ErrNotAncestor] if record from is not an ancestor of record to.
 //
 // Cost: O(length of the path · log n).
 func (l *Log) Path(from, to uint64) ([]Entry, error) {

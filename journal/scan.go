@@ -121,7 +121,8 @@ type scanWindow struct {
 	ctx      context.Context
 	bytes    []byte // A buffer of windowSize bytes.
 	progress func(done, total int64)
-	first    int // Index of the first segment that is read despite its summary.
+	// Segments with a lower index need not be read if the ledger has their summary.
+	first int
 
 	before int64 // Bytes of the completed segments.
 	// Last value passed to progress. It never decreases, even if bytes are read twice.
@@ -216,8 +217,8 @@ func list(dir disk.FS) (listing, error) {
 }
 
 // addSegment reads the header of a segment, or the whole file if it is small. For a trusted
-// segment, it uses the header in the ledger. Only the newest segment can have grown since the
-// directory was listed.
+// segment, it uses the header in the ledger. The parameter newest is set for the newest segment,
+// which may have grown since the directory was listed.
 func (l *Log) addSegment(file listedFile, newest bool) error {
 	name := file.name
 	number, _ := numbered(name, segmentSuffix)

@@ -89,8 +89,8 @@ func (l *Log) forgetSummaries() {
 	}
 }
 
-// addTrusted adds a segment without opening the file, with the header that the ledger implies. It
-// returns false if the information in the ledger is not sufficient.
+// addTrusted adds a segment without opening its file. It computes the header of the segment from
+// the ledger. It returns false if the ledger does not suffice for that.
 func (l *Log) addTrusted(file listedFile, number uint64) bool {
 	if !l.trusted[number] {
 		return false

@@ -313,8 +313,8 @@ func TestTree_FailedNewList(t *testing.T) {
 	require.True(t, kept > 5 && failed > 5)
 }
 
-// After a bit flip in the list of names, Open returns one of the last two states. Otherwise, it
-// returns damage and removes nothing.
+// After a bit flip in the list of names, Open either returns one of the last two states, or reports
+// damage. If it reports damage, it removes nothing.
 func TestOpen_DamagedNames(t *testing.T) {
 	t.Parallel()
 	mem := disktest.New()

@@ -313,7 +313,8 @@ func unpackRows(moves []move, s *span) int {
 }
 
 // unpackOne runs a move for row i. unpackRows calls it for the kinds of moves that it handles row
-// by row. The result is false if the value is not valid in memory.
+// by row. The result is false if the value is invalid, such as an integer that does not fit into 32
+// bits.
 func unpackOne(m *move, s *span, i int) bool {
 	switch m.op {
 	case opBytes:

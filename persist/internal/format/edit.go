@@ -233,9 +233,9 @@ func word(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
 // ErrEdits reports edits that do not fit the row that they change.
 var ErrEdits = errors.New("edits do not match the old row")
 
-// AppendEdited applies the edits of one row, and appends the new row of type t to dst. The
-// parameter edits begins with the edits of this row; AppendEdited returns the bytes after them. It
-// checks that the new row is valid. The edits themselves were decoded and checked before.
+// AppendEdited applies edits to a row of type t, and appends the new row to dst. The parameter
+// edits begins with the edits of this row. The result rest is the bytes after them. The edits were
+// checked when the tick was decoded. AppendEdited also checks that the new row is valid.
 func AppendEdited(dst []byte, t *layout.Type, row, edits []byte) (edited, rest []byte, err error) {
 	v, start := varints{src: edits}, len(dst)
 	for range v.uint() {

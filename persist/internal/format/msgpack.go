@@ -94,8 +94,9 @@ func (e *Encoder) bin(b []byte) {
 	e.Buf = append(e.Buf, b...)
 }
 
-// A decoder reads msgpack values from untrusted bytes. Its error is sticky. After an error, every
-// method returns zero and no input is left, so a loop over a claimed length ends.
+// A decoder reads msgpack values from untrusted bytes. Its error is sticky: after an error, no
+// input is left, and every method returns zero. So a loop ends soon, even if the input claims a
+// billion elements.
 //
 // A decoder accepts the forms that an Encoder writes, and also longer forms of numbers and lengths.
 // No length may exceed the remaining bytes. So the size of the decoded values is bounded by a

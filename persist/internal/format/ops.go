@@ -58,8 +58,8 @@ func (o *opEncoder) end() []byte {
 	return o.buf
 }
 
-// flush writes the current run of operations with the same code. The number of operations precedes
-// them, so flush runs only at the end of the run.
+// flush appends the entities in the field run to buf, after their code and their number. The number
+// is known only at the end of a run.
 func (o *opEncoder) flush() {
 	if o.count > 0 {
 		o.buf = binary.AppendUvarint(o.buf, o.code)

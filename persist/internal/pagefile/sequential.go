@@ -32,9 +32,9 @@ const (
 //
 //	| metas | leaf | ... | leaf | branch | leaf | ... | branch | bucket |
 //
-// Block 0 is written last, so a file that a crash cut off does not look like a page file. Writing
-// starts early, so the device works in parallel. The checksums of blocks are computed before
-// writing.
+// Block 0 is written last, so a file that a crash cut off does not look like a page file. The
+// device begins to write early, while later pages are still being added. The checksums of blocks
+// are computed before writing.
 //
 // The field buf holds the bytes that are not written yet, as they will be in the file. It has whole
 // nodes, and then the open leaf. The field at is the file offset of buf.
