@@ -13,7 +13,8 @@ import (
 // Copy copies the segments of l to an empty directory and makes the copies durable. In the last
 // segment, the copy ends before the first record whose seq is greater than the argument last. In
 // each other segment, it ends where the header of the next segment says. The copy has no torn
-// bytes. The copy looks like a journal that was not closed.
+// bytes. If all records of a closed journal are copied, the copy is closed, too. Otherwise, it
+// looks like a journal that was not closed.
 //
 // Copy may run while another goroutine or process appends. If l has problems, Copy fails with the
 // first problem. If a segment is missing, the error wraps fs.ErrNotExist. Copy calls progress, if
