@@ -19,8 +19,8 @@ var (
 )
 
 // A DamageError says which bytes of which file cannot be used, and why. It unwraps to [ErrCorrupt],
-// [ErrForeign], [ErrNewer], or to the error of reading the bytes. The range is as narrow as the
-// checksums allow.
+// [ErrForeign], [ErrNewer], or to the error of reading the bytes. The range can include valid
+// bytes, because one checksum covers many bytes.
 type DamageError struct {
 	File   string // File name, relative to the checked directory.
 	Offset int64  // First affected byte. -1 if only the file is known.
@@ -49,9 +49,9 @@ func (e *DamageError) In(dir string) *DamageError {
 	return &above
 }
 
-// Irregular checks the type of an existing file. With dir set, the file must be a directory, and
-// otherwise a regular file. For any other type, Irregular returns damage that wraps [ErrForeign]
-// and [ErrIrregular]. The reason says what the user can do.
+// Irregular checks the type of an existing file. If dir is set, the file must be a directory.
+// Otherwise, it must be a regular file. For a file of another type, Irregular returns an error that
+// wraps [ErrForeign] and [ErrIrregular]. Its reason says what the user can do.
 func Irregular(name string, t fs.FileMode, dir bool) *DamageError {
 	want := "file"
 	if dir {
@@ -67,7 +67,8 @@ func Irregular(name string, t fs.FileMode, dir bool) *DamageError {
 	return &DamageError{File: name, Offset: -1, Reason: fmt.Sprintf("it is %s, no %s; %s", kindOf(t), want, advice), Err: noFile{}}
 }
 
-// noFile is the error that [Irregular] wraps. It matches both ErrForeign and ErrIrregular.
+// noFile is the error that [Irregular] wraps. errors.Is(noFile{}, target) is true for both
+// ErrForeign and ErrIrregular.
 type noFile struct{}
 
 func (noFile) Error() string { return ErrForeign.Error() }

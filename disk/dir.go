@@ -18,7 +18,8 @@ type dir struct{ root *os.Root }
 // the same program. Close closes root.
 func Dir(root *os.Root) FS { return dir{root} }
 
-// plain replaces the system call in err by the name of the operation: "open" instead of "openat".
+// plain returns err with op as the name of the failed operation. Package os reports the name of the
+// system call: "openat" instead of "open".
 func plain(op string, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: op, Path: e.Path, Err: e.Err}
@@ -95,8 +96,9 @@ func (d dir) Rename(from, to string) error {
 	return plain("rename", d.root.Rename(from, to))
 }
 
-// replaced opens the file that a rename is about to replace. For a small file, it returns nil,
-// because the rename frees the space of a small file quickly.
+// replaced opens the file that a rename is about to replace. While it is open, the rename does not
+// free its space. For a file below 1 MiB, replaced returns nil, because freeing its space takes
+// little time.
 func (d dir) replaced(name string) *os.File {
 	if runtime.GOOS == "windows" { // Windows does not replace an open file.
 		return nil
@@ -112,8 +114,9 @@ func (d dir) replaced(name string) *os.File {
 	return f
 }
 
-// publishInSteps implements Publish on systems that have no system call for it. For a file, it adds
-// a second name and then removes the first. For a directory, it replaces an empty directory.
+// publishInSteps implements Publish on systems that have no system call for it. A file gets the new
+// name in addition to the old one. Then publishInSteps removes the old name. For a directory, it
+// creates an empty directory with the new name, which the rename replaces.
 func (d dir) publishInSteps(from, to string) error {
 	info, err := d.root.Lstat(from)
 	switch {

@@ -124,9 +124,9 @@ func SyncDir(fsys FS, dir string) error {
 	return nil
 }
 
-// Replicated reports whether the Sync of a file of fsys waits for other machines. If a Sync waits
-// for a known reason, the error is that reason. Otherwise, the error is nil. A replicated FS
-// implements the method Replicated() (bool, error).
+// Replicated reports whether the Sync of a file of fsys waits for other machines. The error why is
+// the reason for which a Sync waits at the moment. It is nil if no Sync waits, or if the reason is
+// unknown. A replicated FS implements the method Replicated() (bool, error).
 func Replicated(fsys FS) (replicated bool, why error) {
 	if fsys, ok := fsys.(interface{ Replicated() (bool, error) }); ok {
 		return fsys.Replicated()

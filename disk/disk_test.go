@@ -140,7 +140,8 @@ func TestPublish_NameExists(t *testing.T) {
 	})
 }
 
-// A segment is written under a temporary name first. A later error must not contain that name.
+// The errors of a renamed file do not contain its old name, such as the temporary name of a
+// segment.
 func TestFile_ErrorHasNameAfterRename(t *testing.T) {
 	each(t, func(t *testing.T, tree disk.FS) {
 		f := create(t, tree, "a.tmp", "text")
@@ -148,7 +149,7 @@ func TestFile_ErrorHasNameAfterRename(t *testing.T) {
 		must(t, f.Close())
 		_, err := f.WriteAt([]byte("more"), 0)
 		for _, err := range []error{err, f.Sync(), f.Close()} {
-			// Files of package disktest stay usable after Close.
+			// Calls on a closed file of package disktest return no error.
 			if strings.HasSuffix(t.Name(), "simulated") {
 				continue
 			}

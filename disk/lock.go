@@ -45,7 +45,7 @@ func (d dir) tryLock(name string) (Lock, error) {
 	if _, err := l.flock.TryLock(); err != nil {
 		return nil, err
 	}
-	held, err := l.Held() // The file may have been removed after it was opened.
+	held, err := l.Held() // Another process may have removed the file meanwhile.
 	if err == nil && !held {
 		err = fmt.Errorf("%s: %w", name, ErrLocked)
 	}

@@ -31,9 +31,8 @@ type inode struct {
 
 var errNotEmpty = errors.New("directory not empty")
 
-// Memory returns an empty tree in memory. The tree lives as long as something refers to it and is
-// lost when the program ends, so Sync and SyncDir do nothing. Close does nothing either, so a store
-// in the tree can be opened again.
+// Memory returns an empty tree in memory. The tree is lost when the program ends, so Sync and
+// SyncDir do nothing. Close does nothing either, so a store in the tree can be opened again.
 func Memory() FS { return &memory{names: map[string]*inode{".": {dir: true}}} }
 
 // find returns the inode with this name, or an error that wraps fs.ErrNotExist. The caller holds

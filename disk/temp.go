@@ -17,8 +17,8 @@ const (
 	// tempRandom is the number of random characters in a temporary name. 16 characters are 80 bits.
 	tempRandom = 16
 
-	// maxTempBase is the number of bytes of the final name that a temporary name can contain. File
-	// systems allow 255 bytes in a name.
+	// maxTempBase is the maximum number of bytes of the final name in a temporary name. A longer
+	// final name is cut off, because file systems allow 255 bytes in a name.
 	maxTempBase = 255 - tempRandom - len(tempSuffix) - 1
 
 	// tempTries is the number of names that CreateTemp tries.
@@ -106,7 +106,7 @@ func (t *Temp) Lock() error {
 	}
 	lock, err := t.fsys.Lock(t.temp)
 	switch {
-	// RemoveTemps has the lock and removes the file.
+	// RemoveTemps holds the lock and is about to remove the file.
 	case errors.Is(err, ErrLocked):
 		return fmt.Errorf("%s: %w", t.temp, ErrLost)
 	// On file systems without locks, RemoveTemps checks the age of the file instead.
@@ -117,7 +117,7 @@ func (t *Temp) Lock() error {
 	}
 	t.lock = lock
 	named, err := t.File.Named(t.temp)
-	if err == nil && !named { // The file was missing, so Lock has created a new one.
+	if err == nil && !named { // The file was removed. Lock has created another one.
 		err = fmt.Errorf("%s: %w", t.temp, ErrLost)
 	}
 	return err

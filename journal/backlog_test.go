@@ -60,8 +60,8 @@ func TestAppend_RefuseWhenFull(t *testing.T) {
 	})
 }
 
-// The writer begins a new segment while the queue is full. Append must accept records while the
-// syncs of this roll block.
+// The queue is full when the writer begins a new segment. Then the writer waits for syncs.
+// Meanwhile, Append must accept records, because the written records have left the queue.
 func TestAppend_WhileRollWaitsForSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := disktest.New()
@@ -76,10 +76,11 @@ func TestAppend_WhileRollWaitsForSync(t *testing.T) {
 				syncs++
 			}
 		})
-		// Let the four syncs of Open return.
+		// Let the four syncs of Open return. All later syncs block until close(sync).
 		go func() { sync <- true; sync <- true; sync <- true; sync <- true }()
 		j := open(t, fs, journal.Options{QueueSize: 2000, RefuseWhenFull: true, SegmentSize: 2200, Sync: journal.SyncNever})
-		for j.Backlog() < 2000 { // The first segment takes eight of ten records.
+		// Eight of the ten records fit into the first segment, so the writer must roll.
+		for j.Backlog() < 2000 {
 			if err := tryAppend(j, 0); err != nil {
 				t.Fatal(err)
 			}

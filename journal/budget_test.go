@@ -17,8 +17,8 @@ import (
 	"github.com/stet-ecs/stet/journal/budget"
 )
 
-// All journals of a budget are stuck. Each journal accepts records up to its guaranteed share of
-// the budget, or a single record. Then it refuses.
+// All journals of a budget are stuck. Each journal accepts records up to the floor of its share. If
+// the floor is less than a record, it accepts one record. Then it refuses.
 func TestAppend_BudgetUsedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const memory, record = 100_000, 1000
@@ -224,8 +224,8 @@ func TestJournal_ReleasesMemoryAfterBurst(t *testing.T) {
 	}
 }
 
-// The journal keeps buffers that are in constant use. In each round, all of them are in use at the
-// same time, because the first write blocks until the end of the round.
+// The journal keeps buffers that are in constant use. Each round needs 200 buffers at the same
+// time, because the first write blocks until the end of the round.
 func TestJournal_KeepsBuffersInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := disktest.New()
@@ -233,7 +233,7 @@ func TestJournal_KeepsBuffersInUse(t *testing.T) {
 		fs.OnCall(func(_ int, call string) {
 			if call == "write 00000001.seg" {
 				blocked.Lock()
-				blocked.Unlock() //nolint:staticcheck // It only waits.
+				blocked.Unlock() //nolint:staticcheck // Wait for the end of the round.
 			}
 		})
 		j := open(t, fs, journal.Options{})

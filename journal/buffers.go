@@ -25,8 +25,8 @@ func (j *Journal) Buffer() []byte {
 // maxIdleBuffer is the capacity above which keep() drops a mostly unused buffer.
 const maxIdleBuffer = 1 << 20
 
-// keep puts a buffer on the free list, unless the free buffers would then have more than atMost
-// bytes. It drops a large buffer if the payload used less than a quarter of it.
+// keep puts a buffer on the free list. It drops the buffer if the free buffers would then have more
+// than atMost bytes. It also drops a large buffer if the payload used less than a quarter of it.
 func (j *Journal) keep(b []byte, atMost int64) {
 	if cap(b) > maxIdleBuffer && len(b) < cap(b)/4 {
 		return
@@ -37,8 +37,8 @@ func (j *Journal) keep(b []byte, atMost int64) {
 	}
 }
 
-// dropFree drops the least recently used free buffers, up to the number in the parameter buffers.
-// It stops when the remaining buffers have at most atMost bytes.
+// dropFree drops free buffers, the least recently used first. It stops when the others have at most
+// atMost bytes. The parameter buffers is the maximum number of dropped buffers.
 func (j *Journal) dropFree(buffers int, atMost int64) {
 	n := 0
 	for ; n < buffers && j.freed > atMost; n++ {
@@ -50,17 +50,17 @@ func (j *Journal) dropFree(buffers int, atMost int64) {
 	}
 }
 
-// trim releases queue memory that was unused for trimPeriod. It keeps up to trimBytes of buffers
-// and a queue of up to trimItems.
+// The writer calls trim every trimPeriod while there may be memory to release. trim keeps trimBytes
+// of free buffers, and a queue with room for trimItems.
 const (
 	trimPeriod = time.Second
 	trimBytes  = 64 << 10
 	trimItems  = 256
 )
 
-// trim releases buffers that were unused since the last call, and the queue's memory if the queue
-// was mostly empty. It reports whether a later call may release more. The writer calls trim() while
-// it is idle.
+// trim releases the buffers that were unused since the last call. It also releases the queue if
+// less than a quarter of its items were used. It reports whether a later call may release more. The
+// writer calls trim() while it is idle.
 func (j *Journal) trim() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -10,10 +10,11 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// Copy copies the segments of l to an empty directory and makes the copies durable. From the last
-// segment, it copies only the bytes before the first record whose seq is greater than the argument
-// last. Copy skips torn bytes, and bytes after the end that the next segment's header states. The
-// copy looks like a journal that was not closed.
+// Copy copies the segments of l to an empty directory and makes the copies durable. In the last
+// segment, the copy ends before the first record whose seq is greater than the argument last. In
+// each other segment, it ends where the header of the next segment says. The copy has no torn
+// bytes. If all records of a closed journal are copied, the copy is closed, too. Otherwise, it
+// looks like a journal that was not closed.
 //
 // Copy may run while another goroutine or process appends. If l has problems, Copy fails with the
 // first problem. If a segment is missing, the error wraps fs.ErrNotExist. Copy calls progress, if
@@ -54,8 +55,8 @@ func (l *Log) copyLedger(to disk.FS, last uint64) error {
 	return errors.Join(err, w.close())
 }
 
-// endAfter returns the offset at which the copy of the last segment ends. The first record whose
-// seq is greater than the parameter last begins there.
+// endAfter returns the offset in the last segment at which the copy ends: the first record whose
+// seq is greater than last. If all records belong to the copy, it is the end of the segment.
 func (l *Log) endAfter(last uint64) int64 {
 	i := len(l.Segments) - 1
 	if last < math.MaxUint64 {

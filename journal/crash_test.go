@@ -195,8 +195,8 @@ func TestCrash_BeforeEveryCall(t *testing.T) {
 func TestCrash_SecondCrashWhileReopening(t *testing.T) {
 	var h history
 	images := h.crashes(t, disktest.New(), 2)
-	// The list has three images for each call, one of each kind. The step is coprime to 3, so the
-	// loop uses all kinds.
+	// Each call has three images: the first has only the synced bytes, the others have some of the
+	// unsynced bytes. The step is no multiple of 3, so the loop uses all three.
 	for i := 0; i < len(images); i += deep.Or(17, 7) {
 		img := images[i]
 		log := h.verify(t, img)
@@ -239,16 +239,16 @@ func TestCrash_WhileClosing(t *testing.T) {
 	}
 }
 
-// A directory sync fails during a roll, so the name of the new segment is not durable. The test
-// then crashes the next Open, which begins another segment. If the crash keeps the name of the last
-// segment, it must also keep the name of the segment before.
+// A directory sync fails during a roll, so the name of the new segment is not durable. Then Open
+// begins another segment, and the test crashes Open before every call. If a crash keeps the name of
+// the last segment, it must keep the name of the segment before, too.
 func TestCrash_SegmentNamesDurableInOrder(t *testing.T) {
 	fs := disktest.New()
 	syncs := 0
 	fs.OnCall(func(n int, call string) {
 		if call == "sync directory" {
-			// The first three directory syncs are for the first segment, the ledger and the second
-			// segment.
+			// The third directory sync is for the second segment. The first two are for the first
+			// segment and the ledger.
 			if syncs++; syncs == 3 {
 				fs.Fail(n, syscall.EIO)
 			}
@@ -309,9 +309,10 @@ func failCall(t *testing.T, n int, failure error, forEver bool) {
 	var j *journal.Journal
 	err := h.work(fs, func(opened *journal.Journal) { j = opened })
 	if call == "" {
-		return // This run wrote fewer, larger batches, so it has no call n.
+		return // This run made fewer than n calls: the batches were larger.
 	}
-	// A failed close or unlock is harmless if the file was only read, or already has its name.
+	// A failed close or unlock has no effect on a file that was only read, or that already has its
+	// final name.
 	harmless := strings.HasPrefix(call, "close") || strings.HasPrefix(call, "unlock")
 	if !errors.Is(err, failure) && (!harmless || err != nil) {
 		t.Fatalf("%s: work = %v, want %v", call, err, failure)
@@ -357,9 +358,10 @@ func staysFailed(t *testing.T, j *journal.Journal) {
 	}
 }
 
-// reopenAfterFailure opens fs after a failed fsync, like a program that restarts. The system still
-// shows the unsynced bytes, but has marked them clean, so a later fsync alone does not write them.
-// Still, every record that reopenAfterFailure finds must survive a crash.
+// reopenAfterFailure opens fs after a failed fsync, like a program that restarts. The bytes of the
+// failed fsync are readable, but they are not on the disk. A second fsync alone does not write
+// them, because the system has marked them clean. Still, every record that reopenAfterFailure finds
+// must survive a crash.
 func reopenAfterFailure(t *testing.T, fs *disktest.Mem, h *history) {
 	t.Helper()
 	log := scan(t, fs)

@@ -59,13 +59,14 @@ func TestScan_FlippedBitInUncleanEnd(t *testing.T) {
 	if err := j.Sync(ctx); err != nil {
 		t.Fatal(err)
 	}
-	// Record 2 has two parts. Each part has a header of 48 bytes, and its payload is padded.
+	// durable is the end of record 2. The record has two parts of 100 and 20 bytes. Each part has a
+	// header of 48 bytes, and is padded to a multiple of 8.
 	durable := scan(t, fs).Entries[1].Offset + 2*48 + 104 + 24
 	const name = "00000001.seg"
 	want := int(durable) + 48
 	data := fs.Bytes(name)
 	for end := time.Now().Add(10 * time.Second); len(data) < want && time.Now().Before(end); data = fs.Bytes(name) {
-		time.Sleep(time.Millisecond) // Sync does not wait for the mark.
+		time.Sleep(time.Millisecond) // The mark follows after Sync returns.
 	}
 	if len(data) != want {
 		t.Fatalf("%d bytes, want %d", len(data), want)
@@ -95,13 +96,14 @@ func TestScan_TruncatedAtEveryLength(t *testing.T) {
 	}
 }
 
-// checkTruncated checks the log of a journal whose segment i was truncated to the given size. A
-// truncation can look like a crash only within the seals of the last segment.
+// checkTruncated checks the log of a journal whose segment i was truncated to the given size. The
+// scan must report each truncation, except one within the seals of the last segment. A crash can
+// leave such a segment, too.
 func checkTruncated(t *testing.T, whole, log *journal.Log, i int, size int64) {
 	t.Helper()
 	name := whole.Segments[i].Name
 	last := i == len(whole.Segments)-1
-	// The ledger proves that the bytes before the seals existed.
+	// The ledger of the closed journal proves that the bytes before the seals were durable.
 	seals := whole.Segments[i].End - 96
 	switch {
 	case (!last || size < seals) && len(log.Problems) == 0:

@@ -47,7 +47,9 @@ func (l *Log) scanSegment(i int, window *scanWindow, known *Log) error {
 		}
 	case linked:
 		j.classifyInner(limit)
-	default: // The next segment was created after all bytes of this segment were durable.
+	// No header states the end of this segment, so the file size counts. All these bytes were
+	// durable before the next segment was created.
+	default:
 		j.classifyInner(s.Size)
 	}
 	j.addEntries()
@@ -88,8 +90,8 @@ type damageClassifier struct {
 	ended   int64 // End of the segment according to a seal. 0 means no seal.
 }
 
-// classifyInner classifies a segment that has a successor. According to the header of the
-// successor, this segment was durable up to the offset in the parameter end.
+// classifyInner classifies a segment that is not the last one. The bytes before the offset end were
+// durable before the next segment was created.
 func (j *damageClassifier) classifyInner(end int64) {
 	s := j.segment
 	j.vouched = end
@@ -170,9 +172,9 @@ func (j *damageClassifier) findSeals() (unfinished string, err error) {
 	return "", nil
 }
 
-// unfinishedSeal reports whether the bytes at the given offset may be a second seal that a crash
-// cut short. Such bytes are a prefix of the seal, then zeros or nothing. Other bytes are damage. A
-// complete seal has no zeros at its end, so it never looks unfinished.
+// unfinishedSeal reports whether a crash may have cut off the second seal, whose header is h. Then
+// the bytes at offset are a prefix of the seal, followed by zeros or nothing. Other bytes are
+// damage. A complete seal has no zeros at its end, so it never looks unfinished.
 func (s *scanner) unfinishedSeal(h header, offset int64) (bool, error) {
 	if s.limit > offset+recordHeader {
 		return false, nil
@@ -248,7 +250,7 @@ func (j *damageClassifier) addEntries() {
 		}
 	}
 	for _, seal := range j.scanner.seals {
-		// A seal contains the head of the journal.
+		// In a seal, the field parent has the highest seq in use, and seq has the head.
 		if seal.offset < end {
 			l.Last = max(l.Last, seal.header.parent)
 			l.Head = seal.header.seq
@@ -258,8 +260,8 @@ func (j *damageClassifier) addEntries() {
 	s.sealed, s.last, s.head = j.sealedAt(end), l.Last, l.Head
 }
 
-// endsWithin reports whether entry e ends at or before the given end of the segment. A segment ends
-// between two records. So if the given end is inside e, endsWithin adds a problem.
+// endsWithin reports whether entry e ends at or before end, where the segment ends. If the segment
+// would end inside e, endsWithin adds a problem.
 func (j *damageClassifier) endsWithin(e Entry, end int64) bool {
 	if e.Offset+recordHeader+int64(e.Length) <= end {
 		return true
@@ -284,14 +286,14 @@ func (l *Log) takeEntry(e Entry, i int) {
 	l.Last = max(l.Last, e.ID.Seq)
 }
 
-// setLost fills l.Lost with the records that are missing among the entries. It can describe a
-// missing record in two cases:
+// setLost fills l.Lost with the records that are missing among the entries. It adds a missing
+// record only if the parent of the record is certain. There are two such cases:
 //
-//   - The header of the record is valid, and only its payload is damaged. found contains these
-//     records.
-//   - Between two entries, the ticks grow by as much as the seqs, and the later entry continues the
-//     record directly before it. Then each missing record continued the one before it, because a
-//     rewind would make the ticks lag behind the seqs.
+//   - The header of the record is valid, and only its payload is damaged. The parameter found has
+//     these records.
+//   - Between two entries, no rewind is possible. For example, record 5 has tick 5, and record 8
+//     has tick 8 and parent 7. Then records 6 and 7 continue the record before them: after a
+//     rewind, record 8 would have a lower tick.
 //
 // In all other cases, missing records stay unknown.
 func (l *Log) setLost(found []Entry) {
@@ -328,9 +330,9 @@ func (l *Log) addLostBetween(before, after *Entry, found []Entry) {
 	}
 }
 
-// addInferredLost adds the records that are missing between two entries to l.Lost. It adds them
-// only if the bytes between the two entries have room for that many records. The numbers of the
-// ticks must also grow by one per record. This shows that each record continued the previous one.
+// addInferredLost adds the records that are missing between two entries to l.Lost, if no rewind is
+// possible there: see setLost. The bytes between the two entries must also have room for the
+// headers of the missing records.
 func (l *Log) addInferredLost(before, after *Entry) {
 	if before == nil {
 		return

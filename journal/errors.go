@@ -35,6 +35,7 @@ var (
 	// ErrNotFound reports a seq that has no readable record.
 	ErrNotFound = errors.New("journal: no such record")
 
-	// ErrNotAncestor reports a path to a record from a record that is not its ancestor.
+	// ErrNotAncestor reports that a record is not an ancestor of another record, so no path leads
+	// from the first to the second.
 	ErrNotAncestor = errors.New("journal: not an ancestor")
 )

@@ -35,8 +35,8 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// FuzzHostileRecords makes every checksum valid. Its input is a list of header fields, so
-// impossible headers pass the first checks.
+// FuzzHostileRecords scans records with arbitrary fields in their headers. All checksums are valid,
+// so the scan must detect impossible fields without them.
 func FuzzHostileRecords(f *testing.F) {
 	add := func(headers ...journal.HostileHeader) {
 		var program []byte
@@ -85,7 +85,7 @@ func hostile(program []byte) []byte {
 			Length: binary.LittleEndian.Uint32(program[12:]),
 		}
 		program = program[16:]
-		body := make([]byte, min(h.Length, 100)) // body is shorter than the length in some headers.
+		body := make([]byte, min(h.Length, 100)) // The header may state a longer payload.
 		h.CRC = crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))
 		if h.Flags&journal.FlagSeal != 0 {
 			h.CRC = journal.SealCRC

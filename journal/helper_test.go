@@ -112,8 +112,8 @@ var sampleOptions = journal.Options{
 	Preamble:    func() []byte { return []byte("the schema") },
 }.WithPartSize(100)
 
-// sample returns a cleanly closed journal of 9 records in several segments and two epochs, with a
-// rewind. The first opening was not closed cleanly.
+// sample returns a journal of 9 records in several segments and two epochs. A first program
+// crashed. A second program continued, rewound to record 2, and closed the journal cleanly.
 func sample(t testing.TB) *disktest.Mem {
 	t.Helper()
 	fs := disktest.New()

@@ -42,10 +42,10 @@ type Journal struct {
 
 	share  *budget.Share // Share of Options.Budget. Nil without a budget.
 	queue  []item
-	batch  []item // The other half of the double-buffered queue; the writer owns it.
+	batch  []item // The items that the writer took last. It swaps queue and batch.
 	queued int64  // Bytes in queue and batch, headers included.
-	// Set if the next record may enter a full queue: the last item is a preamble, or Reserve
-	// returned true.
+	// Set if the next record may enter the queue even if the queue is full. That is so after a
+	// preamble, and after Reserve has returned true.
 	opened bool
 	free   [][]byte // Recycled payload buffers.
 	freed  int64    // Bytes of the free buffers.
@@ -61,7 +61,7 @@ type Journal struct {
 	synced   uint64 // Number of items that an fsync covered.
 	wantSync bool
 	closing  bool
-	unsealed bool   // Set together with closing if no seal is to be written.
+	unsealed bool   // Set by Abandon: the writer writes no seal.
 	head     uint64 // Head for the seal; valid once closing is set.
 	err      error  // The first error. Every later call returns it.
 }
@@ -127,7 +127,7 @@ func (j *Journal) Reserve() bool {
 		j.opened = j.opened || j.queued < j.opt.QueueSize && !j.share.Full()
 		return j.opened
 	}
-	return true // If the journal has failed, Append returns the error.
+	return true // The journal has failed. Append does not wait, and returns the error.
 }
 
 // Append queues one record and returns its ID. Append waits for the disk only if the queue is full;
@@ -173,9 +173,9 @@ func (j *Journal) AppendSummed(parent, tick uint64, flags uint32, payload []byte
 	return id, nil
 }
 
-// AppendPreamble queues a preamble in the middle of a segment. The preamble applies to the records
-// after it and has no seq of its own. As for Append, the caller must not use payload again. After
-// AppendPreamble returns, the next record enters the queue even if the queue is full.
+// AppendPreamble queues a preamble for the records after it, in the middle of a segment. A preamble
+// has no seq of its own. As for Append, the caller must not use payload again. After AppendPreamble
+// returns, the next record enters the queue even if the queue is full.
 func (j *Journal) AppendPreamble(payload []byte) error {
 	if int64(len(payload)) > j.opt.partSize {
 		return fmt.Errorf("%w: preamble of %d bytes, at most %d", ErrTooLong, len(payload), j.opt.partSize)
@@ -214,8 +214,8 @@ func (j *Journal) Roll(ctx context.Context) error {
 	return j.Sync(ctx)
 }
 
-// full reports whether the next item must wait before it enters the queue. If the budget is used
-// up, the budget wakes j once the share of j may grow again.
+// full reports whether the next item must wait because the queue or the share of the budget is
+// full. If the budget is used up, it calls wakeAppend once the share may grow.
 func (j *Journal) full(length int64) bool {
 	return !j.opened && (j.queued >= j.opt.QueueSize || j.share.Wait(length))
 }
@@ -227,8 +227,9 @@ func (j *Journal) wakeAppend() {
 	j.space.Broadcast()
 }
 
-// admit waits until a payload of this length may be queued, and begins a new segment if one is due.
-// The caller holds j.mu; admit may release it temporarily.
+// admit waits until the queue has room for a payload of this length. If the current segment is
+// full, admit also queues the beginning of a new one. The caller holds j.mu; admit may release it
+// temporarily.
 func (j *Journal) admit(length int64) error {
 	for {
 		for j.usable() == nil && j.full(length) {
@@ -341,9 +342,9 @@ func (j *Journal) KeepNote(b []byte) error {
 // KeepsNotes reports whether KeepNote stores its notes. A journal of version 1 keeps none.
 func (j *Journal) KeepsNotes() bool { return j.ledger != nil }
 
-// waitForFailure returns the journal's error if the journal has failed, and otherwise err, which
-// comes from the ledger. If an fsync of the ledger fails, the writer goroutine also fails the
-// journal. So after such an error, waitForFailure first waits until the journal has failed.
+// waitForFailure returns the error of a failed write to the ledger. The parameter err is the error
+// that the ledger returned. If an fsync of the ledger has failed, the writer goroutine makes the
+// journal fail. Then waitForFailure waits for the failure, and returns the error of the journal.
 func (j *Journal) waitForFailure(err error) error {
 	if err == nil {
 		return nil
@@ -478,8 +479,8 @@ func (j *Journal) reached(items, seq, tick uint64) {
 	j.mu.Unlock()
 }
 
-// local is called once all records up to seq survive a crash of this machine. tick is the tick of
-// record seq.
+// local is called when all records up to seq survive a crash of this machine. Other machines may
+// not have them yet. tick is the tick of record seq.
 func (j *Journal) local(seq, tick uint64) {
 	j.mu.Lock()
 	advanced := seq > j.counted.Local
@@ -492,7 +493,8 @@ func (j *Journal) local(seq, tick uint64) {
 
 // fail makes err the result of every later call.
 func (j *Journal) fail(err error) {
-	defer j.share.Close() // Close must run after Unlock, because it wakes other journals.
+	// Close makes other journals lock their mutexes. So it must run after Unlock.
+	defer j.share.Close()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.err = err
@@ -520,7 +522,7 @@ func (j *Journal) recycle(batch []item) {
 				memory += batch[i].memory()
 			}
 		}
-		// j.mu must not be locked here, because Release wakes other journals.
+		// Release makes other journals lock their mutexes. So j.mu must not be locked here.
 		atMost = min(atMost, j.share.Release(memory))
 	}
 	j.mu.Lock()

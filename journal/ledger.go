@@ -36,7 +36,7 @@ type ledger struct {
 	note     []byte
 	closed   closedSegment
 	torn     int64 // Offset of an unfinished or damaged last entry. 0 means no such entry.
-	told     bool  // Set if a problem already says that the ledger ends too early.
+	told     bool  // reportUnlisted has reported that the ledger ends too early.
 }
 
 const (
@@ -283,14 +283,14 @@ func (l *Log) closedAt(s *Segment) int64 {
 	return int64(l.ledger.closed.end)
 }
 
-// checkEnd checks that the ledger of a cleanly closed journal is complete. Close adds an entry to
-// the ledger before it writes the seals. So if the segments have seals and the ledger lacks that
-// entry, checkEnd reports a problem. If newer segments may be missing, checkEnd marks the log as
-// not clean.
+// checkEnd checks the end of the ledger. Close adds an entry to the ledger before it writes the
+// seals. So if the seals exist without this entry, checkEnd reports a problem. If newer segments
+// may be missing, checkEnd marks the log as not clean.
 func (l *Log) checkEnd() {
 	l.Clean = l.Clean && l.Unsure == nil
 	for _, file := range l.spare {
-		// In an unclean journal, a crash may have prevented the removal of an older ledger.
+		// A crash may have prevented the removal of an older ledger. In a closed journal, an older
+		// ledger is a problem.
 		if l.Clean {
 			_ = l.problem(file.name, 0, file.size, "there is a newer ledger")
 		}
@@ -303,7 +303,7 @@ func (l *Log) checkEnd() {
 	}
 }
 
-// isFile reports whether the last of files is the file of l, with unchanged size.
+// isFile reports whether l was read from the newest of the files, and the size has not changed.
 func (l *ledger) isFile(files []listedFile) bool {
 	n := len(files)
 	return n > 0 && files[n-1].name == l.name && files[n-1].size == l.size
@@ -343,8 +343,8 @@ func (l *Log) hasLedger(files int) bool {
 	return slices.ContainsFunc(l.Segments, func(s Segment) bool { return readable(s) && s.header.version >= ledgerVersion })
 }
 
-// openLedger reads a ledger. The parameter before is the result of an earlier read, or nil. If it
-// was the same file, openLedger reads only the added bytes. If nothing of the file is readable,
+// openLedger reads a ledger. The parameter before is the ledger of an earlier scan, or nil. If the
+// same file has grown, openLedger reads only the added bytes. If the whole file is unusable,
 // openLedger adds a problem to the log and returns nil.
 func (l *Log) openLedger(file listedFile, before *ledger) (*ledger, error) {
 	led := &ledger{name: file.name}
@@ -367,8 +367,8 @@ func (l *Log) openLedger(file listedFile, before *ledger) (*ledger, error) {
 	return led, nil
 }
 
-// reportMissingLedger reports the missing ledger as a problem. It reports nothing if no segment
-// contains any records: then a crash prevented the first ledger from being written.
+// reportMissingLedger reports a problem if there is no ledger, but a segment contains records.
+// Without records, a crash may have prevented the first ledger from being written.
 func (l *Log) reportMissingLedger() {
 	for i := range l.Segments {
 		if s := &l.Segments[i]; s.Err == nil && s.written() {
@@ -381,8 +381,8 @@ func (l *Log) reportMissingLedger() {
 // written reports whether s contains more bytes than at its creation.
 func (s *Segment) written() bool { return s.Size > int64(s.header.start) }
 
-// compare reports differences between the segments and the ledger. A newer, unlisted segment
-// without records is not a difference: the program ended before it added the segment to the ledger.
+// compare reports differences between the segments and the ledger. The newest segment may be
+// unlisted if it has no records: the program ended before it added the segment to the ledger.
 func (l *Log) compare(led *ledger) error {
 	if !l.isOwnWorld(led.header.world) {
 		l.Problems = append(l.Problems, &disk.DamageError{File: led.name, Offset: 16, Length: 16, Err: ErrForeign,
@@ -400,7 +400,7 @@ func (l *Log) compare(led *ledger) error {
 		switch listed := led.find(s.Number); {
 		case listed == nil && s.Number > led.newest() && s.written():
 			l.reportUnlisted(led, s)
-			return nil // All segments after the first unlisted segment are unlisted, too.
+			return nil // The later segments are unlisted, too.
 		case listed != nil && (listed.epoch != s.header.epoch || listed.first != s.header.first || listed.salt != s.header.salt):
 			_ = l.problem(s.Name, 0, segmentHeaderSize, "it is another segment than the one that the ledger lists")
 		}
@@ -415,8 +415,8 @@ func (l *Log) reportUnlisted(led *ledger, s *Segment) {
 	led.told = true
 }
 
-// isOwnWorld reports whether the segments belong to this world. If no segment is readable,
-// isOwnWorld sets the world of the log and returns true.
+// isOwnWorld reports whether the segments belong to the given world, which is that of the ledger.
+// If no segment is readable, isOwnWorld takes the world of the ledger and returns true.
 func (l *Log) isOwnWorld(world [16]byte) bool {
 	if !slices.ContainsFunc(l.Segments, func(s Segment) bool { return s.Err == nil }) {
 		l.World = world
@@ -452,7 +452,8 @@ func (l *Log) reportMissing(led *ledger) error {
 	return nil
 }
 
-// errListing reports that the directory listing is older than the ledger.
+// errListing reports a segment that was created after the directory was listed. The scan must start
+// again.
 var errListing = errors.New("it was created while the directory was read")
 
 // readFrom returns the bytes of a file from offset to its end.

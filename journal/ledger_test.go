@@ -18,9 +18,9 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// vouched tests the ledger of a crash image. It first compares the ledger's descriptions with the
-// segments. Then it removes the newest segment, if that has acknowledged records. The scan must
-// report that this segment is missing.
+// vouched tests the ledger of a crash image. A scan that uses the summaries in the ledger must
+// equal log, which comes from the segments. If the newest segment has acknowledged records, a scan
+// without this segment must report that it is missing.
 func vouched(t *testing.T, img image, log *journal.Log) {
 	t.Helper()
 	newest, err := journal.Scan(ctx, img.fs, 1, nil)

@@ -17,8 +17,8 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// renewSize prevents rewriting of short ledgers. A ledger is rewritten when it is longer than twice
-// the sum of its live bytes and renewSize.
+// renewSize keeps short ledgers from being rewritten. A ledger is rewritten when it is longer than
+// twice the sum of renewSize and the bytes that are still needed.
 var renewSize int64 = 4 << 10
 
 // A ledgerWriter appends entries to a ledger and makes them durable. Its methods may be called from
@@ -34,7 +34,7 @@ type ledgerWriter struct {
 	file    disk.File
 	stage   []byte
 	end     int64
-	spoiled int64 // A failed write may have left bytes up to this offset.
+	spoiled int64 // End of bytes that a failed write may have left.
 	err     error // Sticky: a failed fsync is never retried.
 
 	features []feature
@@ -43,11 +43,12 @@ type ledgerWriter struct {
 	note     []byte
 }
 
-// A writtenSegment is a segment and the position of its summary in the ledger.
+// A writtenSegment is a segment that the ledger lists. Its summary is either in memory, or at
+// offset at of the ledger file.
 type writtenSegment struct {
 	listedSegment
 	at     int64
-	length int // 0 means that the segment has no summary, or the summary is in memory.
+	length int // Length of the summary in the file. 0 if it is not there.
 }
 
 // ledgerWriter returns a writer for a new ledger that lists the segments of l. All these segments
@@ -55,7 +56,7 @@ type writtenSegment struct {
 func (l *Log) ledgerWriter(dir disk.FS, world [16]byte, guard func() error) *ledgerWriter {
 	w := &ledgerWriter{fs: dir, guard: guard, header: ledgerHeader{world: world}, note: l.Note}
 	segments := map[uint64]listedSegment{}
-	if l.ledger != nil { // The new ledger also lists the missing segments.
+	if l.ledger != nil { // Keep listing segments that are missing.
 		w.features, w.kept = l.ledger.features, l.ledger.kept
 		for _, s := range l.ledger.segments {
 			if s.sums = nil; s.number >= w.kept {
@@ -159,9 +160,8 @@ func (w *ledgerWriter) began(h *segmentHeader, writer string, sums []byte) error
 	return w.flush()
 }
 
-// enter stages the entry of segment i. If the summary of the previous segment is in memory, the
-// entry includes it, so a crash cannot separate the two. Afterwards the summary is only in the
-// ledger.
+// enter stages the entry of segment i. The entry also contains the summary of segment i-1 if that
+// is in memory, so a crash cannot separate the two. Afterwards the summary is only in the ledger.
 func (w *ledgerWriter) enter(i int) {
 	s := &w.segments[i]
 	b := binary.AppendUvarint(nil, s.number)

@@ -51,15 +51,16 @@ type Log struct {
 	// Highest epoch of the segments, which every opening for writing increases. 0 if there are
 	// none.
 	Epoch  uint64
-	Head   uint64 // Seq of the record that recovery leads to. 0 means no record.
+	Head   uint64 // Seq of the record to continue from. 0 means no record.
 	Last   uint64 // Highest seq in use, readable or not. 0 means none.
 	LastID ID     // The last readable record, or the record before the oldest segment.
 
 	// Clean reports that the journal was closed, or is empty. Then no record is missing at its end.
 	Clean bool
 
-	// Unsure says why newer, acknowledged segments may be missing. Nil means that no newer segment
-	// is missing. For a journal of version 1, nil means unknown. Problems contains Unsure as well.
+	// Unsure is the damage because of which newer, acknowledged segments may be missing. Nil means
+	// that no newer segment is missing. A journal of version 1 has no ledger, so there nil means
+	// unknown. Problems contains Unsure as well.
 	Unsure *disk.DamageError
 
 	// Believed counts the segments whose contents the log took from the ledger; see [Scan] and
@@ -74,7 +75,7 @@ type Log struct {
 	spare  []listedFile // Older ledgers that a crash left behind.
 	gone   uint64       // Number of the newest listed segment, if that is missing. Otherwise 0.
 	gap    []gap        // Places where a preamble may be missing, in file order.
-	newest newest       // State from which Refresh continues.
+	newest newest       // How far Refresh has read the newest segment.
 
 	trusted map[uint64]bool // Numbers of the segments that ScanFrom does not open.
 	// Decoded summaries of the ledger, by segment number. Only set during a scan.
@@ -112,7 +113,7 @@ type Segment struct {
 
 	header  segmentHeader
 	durable int64 // Bytes before this offset are durable: the highest watermark.
-	// Bytes before this offset were durable once, even if the file was cut short since.
+	// The bytes before this offset were durable once. The file may have lost some of them since.
 	vouched int64
 	sealed  bool   // Set if a clean close ended the segment.
 	last    uint64 // Highest seq in use up to the end of the segment.
@@ -200,7 +201,7 @@ func (l *Log) findLost(seq uint64) (Entry, bool) {
 }
 
 // damageAt returns the damage that contains the lost record e: the first damage after e.Offset. If
-// e was inferred from its neighbours, e.Offset is the position of the record before it. Then the
+// setLost has inferred e, then e.Offset is the offset of the record before it. In that case, the
 // damage may be in a later segment.
 func (l *Log) damageAt(e Entry) *disk.DamageError {
 	name := l.Segments[e.Segment].Name
@@ -254,18 +255,16 @@ func (l *Log) Known(seq uint64) (Entry, bool) {
 	return e, ok
 }
 
-// Path returns the records that lead from one state to a later one, oldest first. from: the last
-// record of the first state, to: the last record of the later state. The first element of the path
-// continues the record in from, which may have been pruned. The last element is the record in to.
-// If from is 0, the path starts before the first record.
+// Path returns the records that lead from the state after record from to the state after record to,
+// oldest first. The last element is record to. Record from is not in the path, and may have been
+// pruned. If from is 0, the path starts before the first record.
 //
 // Path fails with the damage if a record on the path is lost, and with [ErrNotFound] if a record is
-// unknown. It fails with [ErrNotAncestor] if the record in from is not an ancestor of the record in
-// to.
+// unknown. It fails with [ErrNotAncestor] if record from is not an ancestor of record to.
 //
 // Cost: O(length of the path · log n).
 func (l *Log) Path(from, to uint64) ([]Entry, error) {
-	// The capacity is exact, unless some records in between were rewound.
+	// If no record between the two was abandoned, the path has this length.
 	path := make([]Entry, 0, min(max(to, from)-from, uint64(len(l.Entries))))
 	for seq := to; seq != from; {
 		if seq < from {
@@ -313,7 +312,7 @@ func (l *Log) Record(e Entry, buf []byte) (Record, error) {
 }
 
 // PreambleAt returns the last readable preamble before e in its segment, and whether one exists. If
-// damage precedes e, a later preamble may be lost in it.
+// there is damage between that preamble and e, it may contain a later preamble: see [Log.Hidden].
 func (l *Log) PreambleAt(e Entry) (Entry, bool) {
 	i := sort.Search(len(l.Preambles), func(i int) bool { return !l.Preambles[i].before(e) })
 	if i == 0 || l.Preambles[i-1].Segment != e.Segment {
@@ -340,9 +339,9 @@ func (l *Log) Preamble(e Entry) ([]byte, error) {
 	return l.Payload(p, nil)
 }
 
-// Hidden returns the damage in which the preamble of e may be lost, or nil. This is damage between
-// the last readable preamble and e. Without a readable preamble, it is damage between the beginning
-// of the segment and e.
+// Hidden returns damage that may contain the preamble of e, or nil. Such damage is between the last
+// readable preamble and e. If the segment has no readable preamble before e, any damage in the
+// segment before e counts.
 func (l *Log) Hidden(e Entry) *disk.DamageError {
 	p, ok := l.PreambleAt(e)
 	if !ok {

@@ -30,7 +30,7 @@ type move struct{ kind, segment, piece, other, from byte }
 const moveSize = 5
 
 // carryOut applies m to segments. Each segment is split into pieces: its header and its records.
-// Some moves copy pieces of another journal. The parameter strange has these pieces.
+// The parameter strange has the pieces of another journal, which some moves copy.
 func (m move) carryOut(segments [][][]byte, strange [][][]byte) {
 	s := segments[int(m.segment)%len(segments)]
 	if len(s) == 0 {
@@ -64,9 +64,10 @@ func (m move) carryOut(segments [][][]byte, strange [][][]byte) {
 	segments[int(m.segment)%len(segments)] = s
 }
 
-// FuzzMovedRecords removes, duplicates, reorders and truncates records. It also replaces records by
-// those of other segments and of another journal. All checksums are valid at the original
-// positions. A record counts only at its original position, and every change is detected.
+// FuzzMovedRecords removes, duplicates, swaps and truncates records. It also replaces records by
+// those of other segments and of another journal. Each record keeps its checksum, which is valid
+// only at the original position. So a moved record must not count, and every change must be
+// detected.
 func FuzzMovedRecords(f *testing.F) {
 	for kind := range byte(6) {
 		f.Add([]byte{kind, 0, 2, 3, 1})

@@ -44,7 +44,7 @@ func Open(fs disk.FS, log *Log, opt Options) (*Journal, error) {
 		}
 		return nil, err
 	}
-	// Do not change any file before this check: the files may belong to a new owner.
+	// Another process may own the files now. Check that before the first change of a file.
 	if err := retryBriefly(opt.Guard); err != nil {
 		return nil, fmt.Errorf("journal: open: %w", err)
 	}
@@ -115,9 +115,9 @@ func newWriter(j *Journal, log *Log, opt Options) *writer {
 // or Close before anything else writes to the directory.
 //
 // ScanFrom skips a segment if it has no record after record base, and its size matches the ledger.
-// But each call reads the oldest segment, and up to four of the other segments in turn. So repeated
-// openings read the whole journal. Damage in a skipped segment is found by a later call, or by
-// [Scan].
+// As an exception, each call reads the oldest segment and up to four others. Later calls choose
+// other segments, so repeated openings read the whole journal. Damage in a skipped segment is found
+// by a later call, or by [Scan].
 //
 // Cost: the bytes of the segments after base, and about 12 bytes of the ledger for each older
 // record.
@@ -165,8 +165,8 @@ func (l *Log) fits(opt *Options) error {
 	return nil
 }
 
-// checkFresh returns an error if the directory changed since the scan. If guarded is set, the
-// newest segment may have become longer.
+// checkFresh returns an error if the directory changed since the scan. If guarded is set, a
+// previous owner may still append, so the newest segment may be longer.
 func (l *Log) checkFresh(fs disk.FS, guarded bool) error {
 	found, err := list(fs)
 	if err != nil {
@@ -279,7 +279,8 @@ func (l *Log) successor(opt Options) segmentHeader {
 		h.version = l.Segments[n-1].header.version
 		h.number = max(l.Segments[n-1].Number, l.gone) + 1
 		h.previous = l.Segments[n-1].Number
-		// Later scans still report bytes that are missing at the end of the previous segment.
+		// Keep the proven end, even if the file is shorter now. Then later scans report the missing
+		// bytes, too.
 		h.prevEnd = uint64(max(l.Segments[n-1].End, l.Segments[n-1].vouched))
 	}
 	return h
@@ -353,7 +354,8 @@ func (w *writer) publish(temp *disk.Temp, preamble []byte) error {
 func (j *Journal) began(h *segmentHeader) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	// A segment that existed before Open has its size already.
+	// The previous segment is complete, so set its size. If it existed before Open, it has its size
+	// already.
 	if n := len(j.segments); n > 0 && j.segments[n-1].size == 0 {
 		j.segments[n-1].size = int64(h.prevEnd)
 	}

@@ -33,8 +33,8 @@ type Options struct {
 	// queue accepts no record. So the queue holds at most QueueSize bytes and one payload. 0 means
 	// 64 MiB.
 	//
-	// A sync stops the writer, and the end of a segment takes four syncs in sequence. Records for
-	// which the queue has room do not wait for these syncs.
+	// The writer writes nothing during a sync, and the end of a segment takes four syncs in
+	// sequence. Meanwhile, Append continues as long as the queue has room.
 	QueueSize int64
 
 	// Budget bounds the memory for queues. All journals with the same budget share it. QueueSize

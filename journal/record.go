@@ -141,7 +141,7 @@ func (h *header) parse(b []byte, seed uint32, offset int64) bool {
 // kind returns the flags that select the kind of record. 0 is a record of the tree.
 func (h *header) kind() uint32 { return h.flags & (FlagPreamble | flagMark | flagSeal) }
 
-// sameTick reports whether h and next are parts of one appended payload.
+// sameTick reports whether h and next are parts of the same payload.
 func (h *header) sameTick(next *header) bool {
 	const parts = flagMore | flagPart
 	return h.seq == next.seq && h.parent == next.parent && h.tick == next.tick && h.flags&^parts == next.flags&^parts
@@ -152,8 +152,8 @@ func recordSize(length int64) int64 {
 	return recordHeader + (length+recordAlign-1)&^(recordAlign-1)
 }
 
-// sealHeader returns the header of a seal, without the watermark. In a seal, the field tick has the
-// size of the segment. The field parent has the highest seq in use.
+// sealHeader returns the header of a seal, without the watermark. Some fields have another meaning
+// in a seal. seq is the head, parent is the highest seq in use, and tick is the end of the segment.
 func sealHeader(head, last uint64, end int64) header {
 	return header{seq: head, parent: last, tick: uint64(end), flags: flagSeal, crc: sealCRC}
 }

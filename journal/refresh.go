@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// newest describes how far the newest segment was read, so that reading can continue after the
-// segment has grown. It contains the state of the log before that segment, and the valid part of
-// the segment.
+// newest describes how far the newest segment was read, so that Refresh can continue there. last
+// and lastID are those of the log before that segment. sound is the part of the segment that was
+// read.
 type newest struct {
 	last   uint64
 	lastID ID
 	sound  soundPrefix
 }
 
-// A soundPrefix describes a prefix of a segment without bad bytes and without an unfinished
-// payload. It contains what the scanner found in that prefix, except the records. Later bytes of
-// the segment do not change these findings. If the log has no problems, its entries with offsets
-// inside the prefix are the records of the prefix.
+// A soundPrefix is the first part of a segment, up to an offset. It has no bad bytes, and does not
+// end inside a payload. It stores what the scanner has found, so that Refresh does not scan these
+// bytes again. The records of the prefix are among the entries of the log, if the log has no
+// problems.
 type soundPrefix struct {
 	offset, vouched int64
 	due             uint64
@@ -26,8 +26,8 @@ type soundPrefix struct {
 	seals           []sealAt
 }
 
-// soundUpTo returns what s has found up to offset. No bad range precedes offset, and s has found
-// nothing after it.
+// soundUpTo returns the findings of s as those of the prefix that ends at offset. Until now, s has
+// found no bad bytes, and nothing after offset.
 func (s *scanner) soundUpTo(offset int64) soundPrefix {
 	return soundPrefix{offset, s.vouched, s.due, s.marks, s.seals}
 }
@@ -126,8 +126,9 @@ func (l *Log) refreshed(ctx context.Context, pruned int, files listing) (*Log, e
 	return next, ctx.Err()
 }
 
-// withoutNewest returns l without pruned segments and without the newest segment. It keeps the
-// records of the newest segment. Appending to the entries of the result does not change l.
+// withoutNewest returns a copy of l to which new findings can be added. It has neither the pruned
+// segments nor the newest segment. But it has the records of the newest segment that were read
+// already. Appending to the entries of the result does not change l.
 func (l *Log) withoutNewest(pruned int) *Log {
 	b := &Log{
 		fs: l.fs, ledger: l.ledger, Believed: max(0, l.Believed-pruned), Clean: true, Last: l.newest.last, LastID: l.newest.lastID,
@@ -157,8 +158,8 @@ func withoutPruned(entries []Entry, pruned int) []Entry {
 	return entries
 }
 
-// resume makes s continue the earlier scan of the newest segment. The parameter next already
-// contains the records of that scan.
+// resume makes s continue where the earlier scan of the newest segment ended. The entries of next
+// already contain the records of that scan.
 func (l *Log) resume(next *Log, segment *Segment, s *scanner) {
 	at := &l.newest.sound
 	s.start, s.vouched, s.due, s.sound = at.offset, at.vouched, at.due, *at

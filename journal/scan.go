@@ -20,10 +20,10 @@ import (
 // the file's contents. It also returns an error if ctx ends.
 //
 // If the argument newest is greater than 0, Scan limits its reads. It reads the last segment, and
-// earlier segments up to a total size of newest bytes. Of older segments, Scan reads only the
-// headers, and uses the records in the ledger's summaries. It reads an older segment as a whole if
-// the segment is small or has no usable summary. A later read of a record from a summary detects
-// damage. [Log.ScanFrom] reads even less.
+// earlier segments up to a total size of newest bytes. Of an older segment, it reads only the
+// header, and takes the records from the summary in the ledger. If the segment is small or has no
+// usable summary, Scan reads the whole segment. Damage in the unread bytes is detected when a
+// record is read later. [Log.ScanFrom] reads even less.
 //
 // Scan may run while another process appends; then the tail can look torn. If segments are pruned
 // during the scan, it starts again.
@@ -100,9 +100,9 @@ func scanOnce(ctx context.Context, fs disk.FS, newest int64, base *uint64, progr
 	return l, ctx.Err()
 }
 
-// scanSegments scans segment number first of the list, and all later ones. The argument known is
-// nil, or an earlier scan that ended in this first segment. In the second case, the scan of the
-// first segment continues where the earlier scan ended.
+// scanSegments scans the segments from index first on. If known is not nil, it is an earlier scan
+// that ended in the first of them. Then the scan of this segment continues where the earlier scan
+// ended.
 func (l *Log) scanSegments(first int, w *scanWindow, known *Log) error {
 	for i := first; i < len(l.Segments); i++ {
 		l.newest = newest{last: l.Last, lastID: l.LastID}
@@ -121,7 +121,8 @@ type scanWindow struct {
 	ctx      context.Context
 	bytes    []byte // A buffer of windowSize bytes.
 	progress func(done, total int64)
-	first    int // Index of the first segment that is read despite its summary.
+	// Segments with a lower index need not be read if the ledger has their summary.
+	first int
 
 	before int64 // Bytes of the completed segments.
 	// Last value passed to progress. It never decreases, even if bytes are read twice.
@@ -216,8 +217,8 @@ func list(dir disk.FS) (listing, error) {
 }
 
 // addSegment reads the header of a segment, or the whole file if it is small. For a trusted
-// segment, it uses the header in the ledger. Only the newest segment can have grown since the
-// directory was listed.
+// segment, it uses the header in the ledger. The parameter newest is set for the newest segment,
+// which may have grown since the directory was listed.
 func (l *Log) addSegment(file listedFile, newest bool) error {
 	name := file.name
 	number, _ := numbered(name, segmentSuffix)

@@ -12,13 +12,13 @@ const (
 	// maxSmall is the maximum number of bytes of small segments that a log stores in memory.
 	maxSmall = 4 << 20
 
-	// readInTurns is how many skippable segments each [Log.ScanFrom] reads nevertheless. Successive
-	// epochs select different segments.
+	// readInTurns is how many segments each [Log.ScanFrom] reads although it could skip them. The
+	// epoch of the journal selects them, so the next opening reads others.
 	readInTurns = 4
 )
 
-// trustLedger finds the segments that do not have to be opened. It does not trust a damaged ledger;
-// readLedger reads the ledger again later and reports the damage.
+// trustLedger finds the segments that ScanFrom does not open. If the ledger is damaged, it trusts
+// no summary. Then readLedger reads the ledger again later, and reports the damage.
 func (l *Log) trustLedger(files listing, base uint64) error {
 	n := len(files.ledgers)
 	if n == 0 {
@@ -36,8 +36,8 @@ func (l *Log) trustLedger(files listing, base uint64) error {
 			old = append(old, number)
 		}
 	}
-	// The variable turns is a power of two, so it seldom changes when segments are added. While it
-	// is the same, consecutive epochs select different segments.
+	// Each segment is read in one of turns consecutive epochs. turns is a power of two, so it
+	// seldom changes when segments are added.
 	turns := uint64(1)
 	for turns*readInTurns < uint64(len(old)) {
 		turns *= 2
@@ -48,9 +48,9 @@ func (l *Log) trustLedger(files listing, base uint64) error {
 	return nil
 }
 
-// endedBefore reports whether the second of three consecutive segments can be skipped. The segment
-// must have no record after the record with seq base. The ledger must have summaries of the second
-// and the first of the three segments. endedBefore also returns the number of the second segment.
+// endedBefore reports whether the middle one of three consecutive segments can be skipped, and
+// returns its number. It must have no record after the record with seq base. The ledger must have a
+// summary of this segment and of the one before.
 func (l *Log) endedBefore(files []listedFile, base uint64) (number uint64, ok bool) {
 	number, _ = numbered(files[1].name, segmentSuffix)
 	before, listed, after := l.ledger.find(number-1), l.ledger.find(number), l.ledger.find(number+1)
@@ -89,8 +89,8 @@ func (l *Log) forgetSummaries() {
 	}
 }
 
-// addTrusted adds a segment without opening the file, with the header that the ledger implies. It
-// returns false if the information in the ledger is not sufficient.
+// addTrusted adds a segment without opening its file. It computes the header of the segment from
+// the ledger. It returns false if the ledger does not suffice for that.
 func (l *Log) addTrusted(file listedFile, number uint64) bool {
 	if !l.trusted[number] {
 		return false

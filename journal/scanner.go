@@ -41,8 +41,9 @@ type scanner struct {
 	vouched   int64       // The highest watermark of a valid header.
 	sound     soundPrefix // The longest prefix without bad bytes so far.
 
-	due     uint64 // Seq of the next record.
-	certain bool   // Set if no bad range was found since the last record.
+	due uint64 // Seq of the next record.
+	// Set if the next record must have the seq due: no bad bytes follow the last record.
+	certain bool
 
 	parts     *header // Header of the last part of an unfinished payload, or nil.
 	partStart int64
@@ -62,8 +63,8 @@ type sealAt struct {
 // end returns the end of the segment according to the seal.
 func (s sealAt) end() int64 { return int64(s.header.tick) }
 
-// A badRange is the range [start, end). If padding is set, the bad bytes are the padding of a valid
-// record, and the field record has the offset of that record.
+// A badRange is a range [start, end) of bad bytes. If padding is set, only the padding after a
+// valid record is bad. Then the field record has the offset of that record.
 type badRange struct {
 	start, end int64
 	reason     string
@@ -315,8 +316,8 @@ func (s *scanner) addBad(start, end int64, reason string) {
 	s.certain = false
 }
 
-// checkPadding reports padding that is not zero, so that a flipped bit anywhere is detected. A
-// record with cut-off padding is unfinished, but its payload is valid.
+// checkPadding reports padding that is not zero. So a flipped bit is detected even in the padding.
+// If the padding is cut off, the record is unfinished, but its payload is valid.
 func (s *scanner) checkPadding(h *header, offset int64) error {
 	start := offset + recordHeader + int64(h.length)
 	end := offset + recordSize(int64(h.length))

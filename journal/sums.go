@@ -12,8 +12,8 @@ import (
 //
 //	end, sealed, last, head    the result of the scan
 //	two numbers                how many preambles and records follow
-//	preambles                  each relative to the preamble before it
-//	records                    each relative to the record before it
+//	preambles                  each as differences from the preamble before it
+//	records                    each as differences from the record before it
 type sums struct {
 	preambles, records      []byte
 	preambleCount, recCount uint64
@@ -65,9 +65,9 @@ func (s *sums) ended(end int64, sealed bool, last, head uint64) []byte {
 	return append(append(b, s.preambles...), s.records...)
 }
 
-// trustSummary returns a scanner of s whose findings come from the ledger's summary. The parameter
-// end is the offset at which the segment ends. trustSummary returns nil if the ledger has no
-// matching summary.
+// trustSummary returns a scanner of s that has already run: its findings come from the summary in
+// the ledger. The parameter end is the offset at which the segment ends. trustSummary returns nil
+// if the ledger has no matching summary.
 func (l *Log) trustSummary(s *Segment, end int64) *scanner {
 	if l.ledger == nil || s.Size < end {
 		return nil

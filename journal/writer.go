@@ -152,9 +152,9 @@ func (w *writer) take() (batch []item, sync, closing bool) {
 // recycleBytes is the number of written bytes after which a part of a batch leaves the queue.
 const recycleBytes = 1 << 20
 
-// writeBatch writes the items of a batch. Before a roll, the written items leave the queue, so
-// Append can use the whole queue while the roll syncs. A long batch leaves the queue in parts, to
-// save memory if the file buffers the written bytes.
+// writeBatch writes the items of a batch. Before a roll, it removes the written items from the
+// queue. So Append can use the whole queue while the roll waits for its syncs. In a long batch, it
+// also removes the items after every recycleBytes, to release their memory.
 func (w *writer) writeBatch(batch []item) error {
 	written, bytes := 0, 0
 	for i := range batch {
@@ -292,10 +292,9 @@ func (w *writer) fsync() error {
 	return w.confirm()
 }
 
-// confirm reports to the journal that everything staged is durable. Before that, confirm checks
-// that the directory still belongs to this journal. A new owner takes the lock first and reads the
-// directory after that. So if the lock is still held here, the new owner will read all synced
-// bytes.
+// confirm reports to the journal that everything staged is durable. Before that, it checks that the
+// directory still belongs to this journal. Another process takes the lock before it reads the
+// directory. So if this journal still has the lock, the other process will read all synced bytes.
 func (w *writer) confirm() error {
 	if err := retryBriefly(w.checkOwned); err != nil {
 		return err
@@ -311,9 +310,8 @@ func (w *writer) confirm() error {
 	return nil
 }
 
-// retryBriefly calls the function look. If that function fails because no file descriptor is free,
-// retryBriefly calls it again, for about half a second. During that time the function's result is
-// unknown, and nothing is acknowledged.
+// retryBriefly calls the function look. If look fails because no file descriptor is free, it calls
+// look again, for about half a second. During that time, the journal acknowledges nothing.
 func retryBriefly(look func() error) error {
 	err := look()
 	for pause := time.Millisecond; pause <= 256*time.Millisecond && (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)); pause *= 2 {
@@ -466,7 +464,7 @@ func (w *writer) roll(first uint64, preamble []byte) error {
 	old, name := w.file, w.name
 	err := w.begin(next, preamble, w.sums.ended(w.written, false, w.seq, w.head))
 	if w.file == old {
-		return err // The old file is still the current file, and run() closes it.
+		return err // begin has failed before it changed the file. run() closes the old file.
 	}
 	if closeErr := old.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("journal: close %s: %w", name, closeErr)

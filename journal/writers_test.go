@@ -48,8 +48,7 @@ func TestOpen_RecordsWriterID(t *testing.T) {
 	}
 }
 
-// A segment that a roll begins has the same Options.Writer as the first segment. A refreshed log
-// returns the same writer.
+// All segments have the Options.Writer of the journal, including those that a roll has begun.
 func TestRoll_KeepsWriterID(t *testing.T) {
 	files := disktest.New()
 	j, err := journal.Open(files, scan(t, files), journal.Options{Writer: "a", SegmentSize: 512})
@@ -70,8 +69,8 @@ func TestRoll_KeepsWriterID(t *testing.T) {
 	closeJournal(t, j, parent)
 }
 
-// Without writer entries, the writers are unknown. A writer entry for an unlisted segment is damage
-// that affects no other entry.
+// A ledger may have no writer entries. Then the writers are unknown. A writer entry for an unlisted
+// segment is damage, but all records stay readable.
 func TestLedger_WriterEntriesMissing(t *testing.T) {
 	files := sample(t)
 	log := scan(t, files)

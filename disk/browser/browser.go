@@ -123,7 +123,8 @@ func Usage(ctx context.Context) (used, quota int64, err error) {
 	return int64(e.Get("usage").Float()), int64(e.Get("quota").Float()), nil
 }
 
-// manager returns a property of the object navigator, or undefined.
+// manager returns the property of the JavaScript object navigator with this name, such as
+// navigator.locks. If the property is missing, it returns undefined.
 func manager(name string) js.Value {
 	if navigator := js.Global().Get("navigator"); navigator.Truthy() {
 		return navigator.Get(name)
@@ -145,7 +146,9 @@ func lockName(ctx context.Context, name string) (*tabLock, error) {
 	}
 	l := &tabLock{lost: make(chan struct{})}
 	taken := make(chan bool, 1)
-	var end js.Value // Resolves the promise for which the browser holds the lock.
+	// The browser holds the lock until the promise that hold returns is resolved. The function end
+	// resolves it.
+	var end js.Value
 	executor := js.FuncOf(func(_ js.Value, args []js.Value) any {
 		end = args[0]
 		return nil
@@ -162,7 +165,7 @@ func lockName(ctx context.Context, name string) (*tabLock, error) {
 	request := locks.Call("request", lockPrefix+name, map[string]any{"ifAvailable": true}, hold)
 	caught := request.Call("catch", failed)
 	free := func() {
-		// Wait until the lock is free or lost.
+		// Wait until the request has ended. Until then, the browser may call the three functions.
 		_, _ = await(context.Background(), caught)
 		executor.Release()
 		hold.Release()
@@ -183,7 +186,8 @@ func lockName(ctx context.Context, name string) (*tabLock, error) {
 		free()
 		return nil, fmt.Errorf("%w: it refuses Web Locks", ErrUnsupported)
 	case <-ctx.Done():
-		go func() { // Release the lock once the browser answers.
+		// The request still runs. Release the lock if the browser grants it later.
+		go func() {
 			select {
 			case <-taken:
 				l.release()
@@ -202,14 +206,15 @@ func Wait(ctx context.Context, name string) error {
 	if !locks.Truthy() {
 		return errNoLocks
 	}
-	// The promise of the request ends when the lock is granted: this function releases it at once.
+	// The browser releases the lock when granted returns, which is immediately. Then the promise of
+	// the request ends.
 	granted := js.FuncOf(func(js.Value, []js.Value) any { return nil })
 	request := locks.Call("request", lockPrefix+name, granted)
 	_, err := await(ctx, request)
 	if ctx.Err() == nil {
 		granted.Release()
 	} else {
-		go func() { // The browser may still call the function.
+		go func() { // The browser may call granted later.
 			_, _ = await(context.Background(), request)
 			granted.Release()
 		}()
@@ -238,7 +243,7 @@ func await(ctx context.Context, promise js.Value) (js.Value, error) {
 		done.Release()
 		failed.Release()
 		return r.value, r.err
-	// The browser may still call the two functions, so do not release them.
+	// The browser may call the two functions later, so do not release them.
 	case <-ctx.Done():
 		return js.Undefined(), ctx.Err()
 	}

@@ -101,7 +101,8 @@ func testOpenFilesStay(t *testing.T) {
 // again.
 func TestFile_RandomWrites(t *testing.T) { onBackends(t, testFileRandomWrites) }
 
-// After a store of bytes fails, a second call stores all of them.
+// Writes to IndexedDB fail at random, like on a full disk. The test repeats each failed call until
+// it succeeds. No bytes are lost.
 func TestFile_FailedStore(t *testing.T) {
 	patchWorker(t, backends[1].patch+`; const put = IDBObjectStore.prototype.put; let x = 1;
 		IDBObjectStore.prototype.put = function(...args) {
@@ -196,7 +197,8 @@ func testFileRandomWrites(t *testing.T) {
 	_ = tree.Close()
 }
 
-// After another tab takes the lock by force, the first tab stores nothing more in IndexedDB.
+// Another tab takes the files over: it becomes the owner in IndexedDB. Then Sync and Close of the
+// first tab fail, and store nothing.
 func TestSync_OtherOwner(t *testing.T) {
 	patchWorker(t, backends[1].patch)
 	tree := open(t, t.Name())
@@ -315,7 +317,8 @@ func TestOpen_BackendStays(t *testing.T) {
 				f, err := tree.Create("a")
 				require.NoError(t, err)
 				_, err = f.WriteAt([]byte("text"), 200_000)
-				require.NoError(t, err) // Close of the tree stores the files that are still open.
+				// The file stays open. Close of the tree must store its bytes.
+				require.NoError(t, err)
 			}
 			require.NoError(t, tree.Close())
 			tree = open(t, "TestOpen_BackendStays")

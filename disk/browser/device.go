@@ -22,9 +22,9 @@ import (
 //go:embed worker.js
 var workerSource string
 
-// A device is a flat.Device whose files a worker opens and writes. Each call gets an id, and goes
-// to the worker as a message. The answer has the same id. The channel in pending[id] passes the
-// answer to the call.
+// A device is a flat.Device in a worker: the worker opens, reads and writes the files. Each call is
+// a message to the worker, with an id. The answer of the worker has the same id. The call receives
+// the answer from the channel pending[id].
 type device struct {
 	worker    js.Value
 	lock      *tabLock
@@ -118,7 +118,7 @@ func (d *device) call(name string, args map[string]any) (js.Value, error) {
 	return m.value, m.err
 }
 
-// answer ends the call that the worker has answered.
+// answer passes an answer of the worker to the call with the same id.
 func (d *device) answer(data js.Value) {
 	id, m := data.Get("id").Int(), message{value: data.Get("value")}
 	if name := data.Get("error"); !name.IsUndefined() {
@@ -269,7 +269,7 @@ func (d readDevice) ReadFiles(numbers ...uint64) ([][]byte, error) {
 	return files, nil
 }
 
-// Open does not retry, because a writer does not lock its files against reading.
+// Open does not retry. Reading a file works even while a writer has the file locked.
 func (d readDevice) Open(number uint64) (flat.File, error) {
 	if _, err := d.call("open", map[string]any{"name": name(number)}); err != nil {
 		return nil, err

@@ -34,7 +34,8 @@ func (m *Mem) Clone() *Mem {
 	return after("clone of "+m.origin, m.names, func(f *inode) []byte { return f.share().cache })
 }
 
-// after returns a Mem with these names and contents. It drops a file if its directory is missing.
+// after returns a new Mem with the given files, all of them durable. The function content returns
+// the bytes of a file. A file is dropped if its directory is missing.
 func after(origin string, names map[string]*inode, content func(*inode) []byte) *Mem {
 	m := New()
 	m.origin = origin
@@ -53,7 +54,8 @@ func after(origin string, names map[string]*inode, content func(*inode) []byte) 
 	return m
 }
 
-// share marks the bytes of f as shared, so another Mem can use them.
+// share prepares f so that another Mem can use the same bytes: each of the two copies the bytes
+// before it writes.
 func (f *inode) share() *inode {
 	f.cache, f.disk, f.kept = slices.Clip(f.cache), slices.Clip(f.disk), true
 	return f

@@ -40,7 +40,7 @@ type Mem struct {
 	names   map[string]*inode // Names that programs see.
 	durable map[string]*inode // Names that survive a crash.
 	pending []nameChange      // Changes that no SyncDir covered.
-	changes int               // Number of changes that can affect the result of a crash.
+	changes int               // Number of calls that changed what a crash can leave.
 	calls   int
 	fail    map[int]error
 	failAll int // All calls from this number on fail. If 0, no call fails.
@@ -177,7 +177,8 @@ func (m *Mem) put(name string, data []byte) {
 	m.changes++
 }
 
-// Changes returns the number of changes that can affect the result of a crash.
+// Changes returns how many calls have changed what a crash can leave: writes, syncs, and changes of
+// names. While the number is the same, a crash leaves the same files.
 func (m *Mem) Changes() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -357,7 +358,8 @@ func (m *Mem) ReadDir(dir string) ([]fs.DirEntry, error) {
 	return entries.ReadDir(".")
 }
 
-// in describes a call on a directory. It omits the root.
+// in returns the text of a call on a directory, such as "sync directory d". For the root, it omits
+// the name.
 func in(call, dir string) string {
 	if dir == "." {
 		return call

@@ -63,8 +63,8 @@ type tree struct {
 	names  map[string]*inode // By clean path. The root is ".".
 	log    nameLog
 	next   uint64   // The lowest number that was never used.
-	unsafe []*inode // Removed files whose removal is not durable yet.
-	// Removed files that the device can delete.
+	unsafe []*inode // Removed files. A crash can restore their names.
+	// Files without a name, which collect deletes on the device.
 	garbage []*inode
 	closed  bool
 }
@@ -105,7 +105,8 @@ func (t *tree) open() error {
 	for _, number := range numbers {
 		t.next = max(t.next, number+1)
 	}
-	// The names must be durable before contents without a name are removed.
+	// A removal in the list may not be durable yet. If its contents were deleted now, a crash could
+	// restore the name of a missing file. So make the names durable first.
 	if err := t.log.begin(t.device, t.names, list.end); err != nil {
 		return err
 	}
@@ -146,8 +147,8 @@ func (t *tree) removeTemps() error {
 	return t.syncNames()
 }
 
-// collect deletes the garbage that has no open handle. It retries failed deletions at the next
-// call.
+// collect deletes the files in t.garbage that have no open handle. The next call retries failed
+// deletions.
 func (t *tree) collect() {
 	t.garbage = slices.DeleteFunc(t.garbage, func(n *inode) bool {
 		return n.opens == 0 && t.device.Remove(n.number) == nil
@@ -208,7 +209,7 @@ func (t *tree) Create(name string) (disk.File, error) {
 	}
 	n, err := t.make(name)
 	if err != nil {
-		// The number was not used, so the next Create takes it.
+		// No name has the number, so the next Create uses it.
 		return nil, errors.Join(err, f.Close())
 	}
 	n.file = f
@@ -543,7 +544,7 @@ func (l *lock) Sign(text string) error {
 		err = t.change(change{kind: makeFile, name: path.Clean(l.name), number: number})
 	}
 	if err != nil {
-		return err // If the file has no name, the next Open deletes it.
+		return err // The next Open deletes the new file, which has no name.
 	}
 	l.inode.lock, l.inode = nil, t.names[path.Clean(l.name)]
 	l.inode.lock = l
@@ -614,7 +615,8 @@ func (e entry) Info() (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	// If a crash has removed the file, it counts as empty: Open creates it.
+	// The size is -1 if a crash has removed the file from the device. Open creates the file again,
+	// so its size is 0.
 	return info{e.Name(), max(0, size), n.dir}, nil
 }
 

@@ -109,7 +109,7 @@ func (m *model) step(rng *rand.Rand, tree disk.FS) error {
 		if state[from] == directory || !parent(from) {
 			return nil
 		}
-		// All contents have the same length, so a write replaces the whole content.
+		// All contents have the same length, so a write replaces every byte.
 		m.content++
 		text, sync := fmt.Sprintf("%08d", m.content), rng.IntN(2) == 0
 		err, state[from] = write(tree, from, text, sync), text
@@ -193,7 +193,7 @@ func TestOpen_NewFilesLost(t *testing.T) {
 				continue
 			case state[name]:
 				delete(state, name)
-				require.NoError(t, tree.Remove(name)) // This makes the names durable.
+				require.NoError(t, tree.Remove(name)) // Remove makes all names durable.
 				states = []map[string]bool{state}
 			default:
 				state[name] = true
@@ -236,7 +236,7 @@ func TestTree_FailedDeviceCall(t *testing.T) {
 				if len(now) != len(before) && len(now) != len(m.now()) {
 					t.Fatalf("seed %d: %v became %v", seed, before, now)
 				}
-				// A failed write may have created the file, and written some of its contents.
+				// The write has failed, but the file may exist and may have some of the bytes.
 				m.states = append(m.states, now)
 			}
 			mem.Fail(armed, nil)
@@ -277,7 +277,8 @@ func (f brokenFile) Sync() error {
 	return f.File.Sync()
 }
 
-// If a new list of names cannot be made durable, the old list stays valid, or SyncDir fails.
+// A new list of names cannot be made durable. Then the tree continues with the old list, or SyncDir
+// fails.
 func TestTree_FailedNewList(t *testing.T) {
 	t.Parallel()
 	kept, failed := 0, 0
@@ -286,8 +287,8 @@ func TestTree_FailedNewList(t *testing.T) {
 		mem := disktest.New()
 		broken, always := false, rng.IntN(2) == 0
 		tree, err := flat.Open(brokenDevice{disktest.Numbered(mem), func(number uint64) bool {
-			// The tree begins with list 1, so list 0 is the new list. If always is false, some
-			// calls succeed.
+			// The tree begins with list 1, so list 0 is the new list. Its calls fail. If always is
+			// false, only half of them fail.
 			return number == 0 && broken && (always || rng.IntN(2) == 0)
 		}})
 		require.NoError(t, err)
@@ -312,8 +313,8 @@ func TestTree_FailedNewList(t *testing.T) {
 	require.True(t, kept > 5 && failed > 5)
 }
 
-// After a bit flip in the list of names, Open returns one of the last two states. Otherwise, it
-// returns damage and removes nothing.
+// After a bit flip in the list of names, Open either returns one of the last two states, or reports
+// damage. If it reports damage, it removes nothing.
 func TestOpen_DamagedNames(t *testing.T) {
 	t.Parallel()
 	mem := disktest.New()
@@ -332,7 +333,7 @@ func TestOpen_DamagedNames(t *testing.T) {
 	damaged := 0
 	for _, list := range slices.DeleteFunc(mem.Files(), func(name string) bool { return len(name) > 1 || name > "1" }) {
 		used := len(bytes.TrimRight(mem.Bytes(list), "\x00"))
-		for at := range used + 20 { // Try some of the zeros at the end too.
+		for at := range used + 20 { // Flip bits in 20 of the zeros after the list, too.
 			for _, bit := range []byte{1, 0x80} {
 				c := mem.Clone()
 				b := slices.Clone(c.Bytes(list))

@@ -28,8 +28,8 @@ import (
 // The CRC of a record includes the epoch and the offset. So a record is valid only in its own list
 // and at its own offset.
 //
-// A power cut may remove new files. Therefore, Open creates both files, and the second file is old
-// when it gets a list.
+// A power cut may remove a file that is new on the device. Therefore, the first Open creates both
+// files. Later lists go to a file that has existed for some time.
 
 const (
 	magic      = "stetname"
@@ -171,8 +171,8 @@ type nameLog struct {
 // space returns how many bytes of records a list may have before a new snapshot replaces them.
 func (l *nameLog) space() int64 { return max(minLog, 2*l.snapshot) }
 
-// begin opens the list that was read, and makes it durable. length is the length of its file.
-// Without a list, begin creates one.
+// begin continues the list that was read, and makes it durable. The parameter length is the length
+// of its file. If there is no list, begin writes one.
 func (l *nameLog) begin(d Device, names map[string]*inode, length int64) (err error) {
 	if l.epoch == 0 {
 		return l.rewrite(d, names)
@@ -180,8 +180,8 @@ func (l *nameLog) begin(d Device, names map[string]*inode, length int64) (err er
 	if l.file, err = d.Open(l.number); err != nil {
 		return err
 	}
-	// Overwrite the bytes after the last record. Otherwise, they could become valid records again
-	// once a new record precedes them.
+	// Overwrite the bytes after the last valid record. They may contain old records at their own
+	// offsets. Such a record would be valid again if a new record ends directly before it.
 	if length > l.end {
 		_, err = l.file.WriteAt(make([]byte, length-l.end), l.end)
 	}
@@ -192,7 +192,7 @@ func (l *nameLog) begin(d Device, names map[string]*inode, length int64) (err er
 		return errors.Join(err, l.file.Close())
 	}
 	l.synced = l.end
-	l.stale = true // The other list may have survived a crash.
+	l.stale = true // A crash may have left a list in the other file.
 	l.invalidateStale(d)
 	return nil
 }
@@ -201,7 +201,7 @@ func (l *nameLog) begin(d Device, names map[string]*inode, length int64) (err er
 // next record overwrites this record.
 func (l *nameLog) add(d Device, names map[string]*inode, c change) error {
 	if l.end-l.snapshot > l.space() {
-		_ = l.rewrite(d, names) // On a full device, append to the old list.
+		_ = l.rewrite(d, names) // If this fails, the old list grows.
 	}
 	record := l.appendRecord(nil, l.end, c)
 	if _, err := l.file.WriteAt(record, l.end); err != nil {
@@ -226,8 +226,8 @@ func (l *nameLog) sync(d Device, names map[string]*inode) error {
 		return err
 	}
 	l.synced, l.dirty = l.end, false
-	// The mark says that the records before it are durable. If they are invalid later, this is
-	// damage and not a crash.
+	// The mark proves that the records before it were durable. So if one of them is invalid later,
+	// it is damaged. Without a mark, a crash could be the cause.
 	record := l.appendRecord(nil, l.end, change{kind: mark})
 	if _, err := l.file.WriteAt(record, l.end); err == nil {
 		l.end += int64(len(record))
@@ -245,7 +245,8 @@ func (l *nameLog) rewrite(d Device, names map[string]*inode) (err error) {
 		if err == nil {
 			return
 		}
-		// Invalidate the new list, which may be complete. The old list continues and will be newer.
+		// The new list may be complete in the file. Make it invalid, because the old list continues
+		// and will have newer names.
 		failed := invalidate(next.file)
 		l.failed = l.failed || failed != nil
 		err = errors.Join(err, failed, next.file.Close())
@@ -281,8 +282,8 @@ func (l *nameLog) rewrite(d Device, names map[string]*inode) (err error) {
 	return nil
 }
 
-// invalidateStale invalidates an older list. Otherwise, the older list would be used after damage
-// to the current list.
+// invalidateStale makes the older list in the other file invalid. Otherwise, Open would use the
+// older list if the current list is damaged.
 func (l *nameLog) invalidateStale(d Device) {
 	if !l.stale {
 		return
@@ -419,8 +420,9 @@ func (f *listFault) Error() string { return f.what }
 // parseNames parses a list of names. ok is false if its snapshot is incomplete, as after a crash
 // during [nameLog.rewrite].
 //
-// The list ends at the first invalid record. If a later record says that this position was durable,
-// parseNames also returns a fault. Otherwise, a crash may have lost the record.
+// The list ends at the first invalid record. If a later record proves that these bytes were
+// durable, they are damaged, and parseNames returns a fault. Without such a proof, a crash may have
+// lost the record, which is no fault.
 func parseNames(b []byte) (list nameList, ok bool, fault *listFault) {
 	if len(b) < headerSize || string(b[:len(magic)]) != magic {
 		return list, false, nil

@@ -47,7 +47,7 @@ func OpenRead(d ReadDevice) (disk.FS, error) {
 	return r, nil
 }
 
-// A sharedDevice is the device of a tree whose files another program may remove.
+// A sharedDevice is a device whose files another program writes and removes.
 type sharedDevice struct{ ReadDevice }
 
 func (sharedDevice) Remove(uint64) error { return fs.ErrPermission }
@@ -80,8 +80,8 @@ func (r *reader) refresh() error {
 		}
 		list, err := newestNames(lists, nil)
 		if err == nil && list.log.epoch == 0 {
-			// Without a list, the file system is empty. If there are files with contents, the list
-			// was lost.
+			// There is no list. An empty device has no list either. But if the device has files
+			// with contents, the list was lost, and newestNames returns an error.
 			numbers, failed := r.device.Files()
 			if failed != nil {
 				return failed

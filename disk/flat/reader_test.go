@@ -51,7 +51,8 @@ func (d *readDevice) readFile(number uint64) (b []byte, err error) {
 		}
 		now := d.mem.Bytes(name)
 		if len(now) > len(b) {
-			// Read only some of the new bytes, so that the writer can change the rest.
+			// Read about half of the new bytes. Before the other half is read, meanwhile() can
+			// change it.
 			b = append(b, now[len(b):min(len(now), len(b)+1+len(now)/2)]...)
 		}
 		d.meanwhile()
@@ -108,7 +109,7 @@ func TestOpenRead_WhileWritten(t *testing.T) {
 		// The length of a file's contents identifies the contents. There is one state for each
 		// change.
 		states, length := []map[string]int64{{}}, 0
-		// Long names fill the list soon.
+		// The names are long, so the writer soon begins a new list.
 		name := func() string { return fmt.Sprint(rng.IntN(8), strings.Repeat("x", 2500)) }
 		step := func() {
 			state, from, to := maps.Clone(states[len(states)-1]), name(), name()

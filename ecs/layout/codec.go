@@ -16,7 +16,8 @@ type Codec struct {
 	// The width of a packed row, or -1 if it varies.
 	width int
 
-	// For types of fixed width: the moves in each direction, and whether a single copy suffices.
+	// For types of fixed width: the moves from memory to packed bytes, and back. The flags say
+	// whether one copy of all rows does the same.
 	pack, unpack           []move
 	plainPack, plainUnpack bool
 
@@ -92,8 +93,8 @@ func Adopt[T any](c *Codec, src []byte, n int) (rows []T, ok bool) {
 // Decode accepts what [Type.Check] accepts, with one exception: if an int does not fit into the int
 // of a 32-bit program, the error wraps [ErrIntSize].
 //
-// Decode allocates a small multiple of len(src), unless the type has large fields named _. It
-// panics if c is not a codec for T.
+// Decode allocates a small multiple of len(src). Fields named _ add to that, because they take
+// memory but no bytes of src. It panics if c is not a codec for T.
 func Decode[T any](c *Codec, src []byte, rows []T) error {
 	c.mustBeFor(reflect.TypeFor[T]())
 	if err := c.decode(src, base(rows), len(rows)); err != nil {
@@ -159,8 +160,8 @@ func (c *Codec) decodeVariable(src []byte, mem ptr, n int) *DataError {
 	return r.end()
 }
 
-// block returns the next block of at most blockRows rows. The parameter first is its first row, and
-// n is the number of all rows.
+// block returns the block of rows that begins with row number first. It has at most blockRows rows.
+// The parameter n is the number of all rows.
 func (c *Codec) block(pack []byte, mem ptr, first, n int) span {
 	size := int(c.gotype.Size())
 	return span{at(mem, first*size), size, pack[first*c.width:], c.width, min(blockRows, n-first)}

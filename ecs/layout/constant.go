@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// Constants are stored as numbers. The description also holds the names that the type's String
-// method returns. So a program can detect that the meaning of a stored number has changed:
+// A constant such as Red is stored as its number. The description of its type also holds the names
+// that the String method returns for the numbers 0 to 63. So a program can detect that a stored
+// number has another meaning now. In the description, the names follow the name of the type:
 //
 //	Colour{Red Green Blue}    0 is Red, 1 is Green, 2 is Blue
 //	Month{_ January February} 0 has no name
 //
-// In the description, the constants are part of the type name. A time.Duration is described by its
-// name with the package. No other type has a package in its name.
+// The name of time.Duration contains its package in a description. No other type has a package in
+// its name.
 
 // namedNumbers is the number of values, starting at 0, for which String is called.
 const namedNumbers = 64

@@ -283,7 +283,7 @@ func checkConversion(t *testing.T, r *rand.Rand, from, to *Type, must bool) {
 	}
 	back, err := NewConversion(to, from)
 	if err != nil {
-		return // The change made a number wider.
+		return // A wider number does not convert back.
 	}
 	require.NotNil(t, back)
 }

@@ -10,8 +10,8 @@ import (
 // A converter reads a value in the stored layout and appends it to dst in the new layout.
 type converter func(r *reader, dst []byte) ([]byte, *DataError)
 
-// A conversion compiles converters between two row forms. Each form is either packed or one msgpack
-// value.
+// A conversion compiles converters of rows. fromPacked is set if the stored rows are packed, and
+// toPacked if the new rows are. A row that is not packed is one msgpack value.
 type conversion struct{ fromPacked, toPacked bool }
 
 func (c conversion) compile(pair *match) converter {
@@ -32,7 +32,7 @@ func (c conversion) compile(pair *match) converter {
 		return c.array(pair)
 	case Slice:
 		return nilOr(convertSlice(c.compile(pair.elem)))
-	// The target is a slice of numbers. Two layouts with Bytes would be equal.
+	// Bytes become a slice of wider numbers. If they stayed bytes, the layouts would be equal.
 	case Bytes:
 		return nilOr(convertBytes(to.Elem.Kind))
 	case Map:
@@ -128,18 +128,19 @@ func (c conversion) zero(dst []byte, t *Type) []byte {
 	return t.appendZero(dst)
 }
 
-// A fieldStep describes the conversion of a stored field, or the zero value of an added field.
+// A fieldStep is one step in the conversion of a struct. It converts a stored field, skips a
+// dropped field, or writes the zero value of an added field.
 type fieldStep struct {
 	// The name of the stored field, or "" for an added field.
 	name string
 	read converter
-	// Bytes to write before the value.
+	// The encoded name of the new field, for a new row that is not packed.
 	key []byte
 	// The index of the new field, or -1 if the field is dropped.
 	target int
-	// If not nil, the zero value of this type is written.
+	// For an added field: its type.
 	added *Type
-	// If not nil, a value of this type is skipped.
+	// For a dropped field: its type.
 	dropped *Type
 }
 
@@ -172,15 +173,15 @@ func (c conversion) structure(pair *match) converter {
 	}
 }
 
-// steps returns the steps for the fields of a struct. sorted reports whether the steps are in the
-// order of the new fields.
+// steps returns the steps for the fields of a struct. sorted is false if the kept fields have
+// another order in the new struct.
 func (c conversion) steps(pair *match) (steps []fieldStep, sorted bool) {
 	kept := pair.kept()
 	stored := make([]bool, len(pair.to.Fields))
 	for _, k := range kept {
 		stored[k] = true
 	}
-	// Index of the first new field that addUpTo has not examined.
+	// addUpTo appends the steps for the added fields with an index in [next, end).
 	next := 0
 	addUpTo := func(end int) {
 		for ; next < end; next++ {
@@ -246,17 +247,17 @@ func (c conversion) skip(r *reader, t *Type) *DataError {
 	return nil
 }
 
-// A piece is the encoding of one new field: the bytes [lo, hi) of the output. The member order is
+// A piece is the encoding of one new field: the bytes [lo, hi) of the output. The number order is
 // the index of the field in the new struct.
 type piece struct{ order, lo, hi int }
 
-// rearranged sorts the pieces of dst[start:] by their order. It returns dst unchanged if pieces is
-// empty.
+// rearranged puts the pieces of dst[start:] into the order of the fields in the new struct. It
+// returns dst unchanged if pieces is empty.
 func rearranged(dst []byte, start int, pieces []piece) []byte {
 	if len(pieces) == 0 {
 		return dst
 	}
-	for i := range pieces { // There are only few pieces.
+	for i := range pieces { // Insertion sort: there are few pieces.
 		for k := i; k > 0 && pieces[k].order < pieces[k-1].order; k-- {
 			pieces[k], pieces[k-1] = pieces[k-1], pieces[k]
 		}
@@ -301,8 +302,8 @@ func (c conversion) array(pair *match) converter {
 	}
 }
 
-// convertElements converts n elements. For each element, the reader has reserved the given number
-// of bytes.
+// convertElements converts n elements. The parameter reserved is the number of bytes that the
+// caller has reserved for each of them.
 func convertElements(r *reader, dst []byte, elem converter, n, reserved int) (_ []byte, err *DataError) {
 	for i := range n {
 		r.element(reserved)

@@ -31,14 +31,15 @@ func DeepCopy[T any]() (copied func(T) T, err error) {
 	}, nil
 }
 
-// A separator completes the shallow copy at p: it copies the memory that the original and the
-// shallow copy share. It is nil for types that share no memory.
+// A separator gives a shallow copy memory of its own. The shallow copy is at p. The separator
+// copies its slices, maps and pointer targets, which it shares with the original. For a type that
+// shares no memory, the separator is nil.
 type separator func(p ptr)
 
 // copiers creates the separators of one Go type and the types inside it.
 type copiers struct {
 	root reflect.Type
-	// Types that contain the type that is visited now.
+	// The type that is visited now, and the types that contain it.
 	open map[reflect.Type]bool
 	done map[reflect.Type]separator
 }
@@ -158,7 +159,7 @@ func separatePointer(t reflect.Type, elem separator) separator {
 		}
 		own := reflect.New(t.Elem())
 		own.Elem().Set(v.Elem())
-		// t may be a named pointer type.
+		// reflect.New returns an unnamed pointer type, but t may be a named one.
 		v.Set(own.Convert(t))
 		if elem != nil {
 			elem(own.UnsafePointer())

@@ -103,7 +103,7 @@ func (r *exactReader) value(t *Type, dst, before []byte) ([]byte, *DataError) {
 	return r.rest(t, dst, token)
 }
 
-// rest implements value after its first token was read.
+// rest parses and appends a value of type t whose first token was already read.
 func (r *exactReader) rest(t *Type, dst []byte, token json.Token) ([]byte, *DataError) {
 	switch k := t.Kind; {
 	case k >= Bytes && k != Struct && k != Array && token == nil:
@@ -432,7 +432,8 @@ func (r *exactReader) entries(t *Type, dst []byte, token json.Token) ([]byte, *D
 	return appendEntries(dst, body, entries)
 }
 
-// key parses and appends the key of an entry.
+// key parses and appends the key of an entry. If paired is set, the entry is an array [key, value].
+// Otherwise, the key is the name of a JSON member.
 func (r *exactReader) key(t *Type, dst []byte, paired bool) ([]byte, *DataError) {
 	if paired {
 		token, err := r.next()

@@ -59,9 +59,10 @@ type match struct {
 // A matcher pairs two layouts and records their differences.
 type matcher struct {
 	changes []Change
-	// Nesting depth in keys of maps. It is 0 outside keys.
+	// Greater than 0 while the types inside a map key are paired.
 	inKey int
-	// Set if the matcher only finds out whether values would be lost. It then suggests no renames.
+	// Set while lossless() finds out whether a conversion would lose values. Renames are not needed
+	// then.
 	trial bool
 }
 
@@ -76,7 +77,8 @@ func (m *matcher) refuse(path string, from, to *Type) {
 	m.changes = append(m.changes, Change{Path: strings.TrimPrefix(path, "."), What: differs(from, to), Refused: true})
 }
 
-// match pairs two types at the given path. If it records a refused change, the pair is incomplete.
+// match pairs two types at the given path. If the types cannot be converted, it records a refused
+// change and returns an incomplete pair.
 func (m *matcher) match(from, to *Type, path string) *match {
 	pair := &match{from: from, to: to, same: from.Equal(to)}
 	if text := moved(from.Constants, to.Constants); text != "" {
@@ -95,7 +97,8 @@ func (m *matcher) match(from, to *Type, path string) *match {
 	case from.Kind == Struct:
 		m.fields(pair, path)
 		return pair
-	// Refuse: without the removed elements, different keys could become equal.
+	// Refuse a shorter array in a map key. Keys that differ only in the removed elements would
+	// become equal.
 	case from.Kind == Array && from.Len > to.Len && m.inKey > 0:
 		m.refuse(path, from, to)
 		return pair
@@ -152,8 +155,9 @@ func (m *matcher) fields(pair *match, path string) {
 	m.leftOver(pair, path)
 }
 
-// heir finds the stored field that has a former name of the given field. It removes the stored
-// field from the map and returns its index. Without such a field, it returns -1.
+// heir finds the stored field that was renamed to the field called name. It looks for the former
+// names of that field. It removes the stored field from the map and returns its index. If there is
+// no such field, it returns -1.
 func (m *matcher) heir(to *Type, name string, stored map[string]int, path string) int {
 	for _, former := range to.Former[name] {
 		if i, ok := stored[former]; ok {
@@ -179,7 +183,7 @@ func (m *matcher) leftOver(pair *match, path string) {
 		if k >= 0 {
 			continue
 		}
-		if m.inKey > 0 { // Without this field, keys could become equal.
+		if m.inKey > 0 { // Keys that differ only in this field would become equal.
 			m.refuse(path+"."+f.Name, f.Type, nil)
 		} else {
 			m.note(path+"."+f.Name, true, "dropped, was %s", brief(f.Type))
@@ -197,7 +201,7 @@ func (m *matcher) leftOver(pair *match, path string) {
 func (m *matcher) renamed(pair *match, i int, added []int) (declared []string) {
 	stored, to := pair.from.Fields[i], pair.to
 	isFormer := func(g Field) bool { return slices.Contains(to.Former[g.Name], stored.Name) }
-	// Two fields cannot have the same former name.
+	// If a field already has the stored name as a former name, no other field can have it.
 	if m.trial || slices.ContainsFunc(to.Fields, isFormer) {
 		return nil
 	}

@@ -10,8 +10,8 @@ import (
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // A move copies some bytes of a row between Go memory and packed form. The moves of a fixed type
-// are compiled once. Each move runs for all rows of a block before the next move runs, so the
-// dispatch on its kind costs little per row.
+// are compiled once. Each move runs for all rows of a block before the next move runs. So in most
+// cases, the switch on its kind runs once for each block, and not for each row.
 type move struct {
 	op   op
 	mem  int // Offset of the copied bytes in a row in memory.
@@ -103,8 +103,9 @@ func scalarMoves(t reflect.Type, checked bool) []move {
 	return []move{{size: size}}
 }
 
-// collectArray implements collect() for arrays. Plain elements become one move. A small number of
-// moves is unrolled, and a large number becomes a loop.
+// collectArray implements collect() for arrays. If the elements are the same bytes in memory and in
+// packed form, the whole array is one move. A short array gets the moves of every element. A long
+// array becomes a loop.
 func collectArray(moves []move, t reflect.Type, mem, pack int, checked bool) []move {
 	const fewMoves = 32
 	elem, n := t.Elem(), t.Len()
@@ -132,8 +133,9 @@ func hasLoop(moves []move) bool {
 	return slices.ContainsFunc(moves, func(m move) bool { return m.op == opLoop })
 }
 
-// add appends m. If m continues the bytes of the last move, add extends the last move instead.
-// Packed bytes of consecutive moves are always adjacent.
+// add appends m. If the bytes of m follow those of the last move, add makes the last move longer
+// instead. It compares only the offsets in memory: the packed bytes of consecutive moves always
+// follow each other.
 func add(moves []move, m move) []move {
 	if n := len(moves); n > 0 && littleEndian {
 		last := &moves[n-1]
@@ -145,7 +147,8 @@ func add(moves []move, m move) []move {
 	return append(moves, m)
 }
 
-// split replaces copies of few bytes by moves of numbers, on little-endian machines only.
+// split replaces each short copy by moves of 8, 4, 2 or 1 bytes, which are faster. On big-endian
+// machines it returns moves unchanged.
 func split(moves []move) []move {
 	if !littleEndian {
 		return moves
@@ -209,10 +212,10 @@ type span struct {
 	n          int
 }
 
-// from returns the address in memory at which move m begins in row i.
+// from returns the address in memory of the bytes that move m copies in row i.
 func (s *span) from(m *move, i int) ptr { return at(s.mem, m.mem+i*s.memStride) }
 
-// to returns the packed bytes of row i, beginning at move m.
+// to returns the packed bytes of row i, from those of move m on.
 func (s *span) to(m *move, i int) []byte { return s.pack[m.pack+i*s.packStride:] }
 
 // elements returns the elements of row i that the loop m copies.
@@ -310,7 +313,8 @@ func unpackRows(moves []move, s *span) int {
 }
 
 // unpackOne runs a move for row i. unpackRows calls it for the kinds of moves that it handles row
-// by row. The result is false if the value is not valid in memory.
+// by row. The result is false if the value is invalid, such as an integer that does not fit into 32
+// bits.
 func unpackOne(m *move, s *span, i int) bool {
 	switch m.op {
 	case opBytes:

@@ -35,7 +35,8 @@ func TestCodec_MergesNeighbouringMoves(t *testing.T) {
 	}
 }
 
-// The test uses the layout that int has on 32-bit machines.
+// On 32-bit machines, an int has 4 bytes in memory and 8 packed bytes. The test uses int32 and
+// uint32 fields instead of ints, so it runs on all machines.
 func TestNarrowInt_ConvertedToInt64(t *testing.T) {
 	type row struct {
 		I int32

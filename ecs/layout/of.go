@@ -12,7 +12,7 @@ import (
 // stored.
 //
 // A type is an [Entity] if it is a uint64 with the methods Index and Generation, both returning
-// uint32. The index must be its low half. Of does not use encoding methods of the type. For an
+// uint32. Index must return the low 32 bits. Of does not use encoding methods of the type. For an
 // integer, it calls the String method to fill [Type.Constants].
 func Of(t reflect.Type) (*Type, error) {
 	typ, err := describe(t)

@@ -99,7 +99,8 @@ func (halfEntity) Index() uint32 { return 0 }
 
 func TestOf_UnsupportedTypes(t *testing.T) {
 	tests := []struct {
-		// The type to describe. A value of the widest type would add a gigabyte to the binary.
+		// The type to describe, not a value: one value of the widest type would make the test
+		// binary a gigabyte larger.
 		rt   reflect.Type
 		want string
 	}{

@@ -10,12 +10,12 @@ import (
 // A reader reads canonical msgpack values from the front of src. It only accepts the shortest form
 // of a value.
 //
-// An open list reserves at least one byte for every unread element. A new list must fit into the
-// remaining bytes. So the total number of elements never exceeds the number of bytes, whatever
-// lengths the input claims.
+// The input may claim any length for a list. So for each element that is not read yet, the reader
+// reserves at least one byte of src. It rejects a list whose elements do not fit into the other
+// bytes. So the number of all elements never exceeds the number of bytes.
 type reader struct {
 	src      []byte // The unread bytes.
-	reserved int    // Number of bytes of src that are reserved for elements of open lists.
+	reserved int    // Bytes of src that are reserved for unread elements.
 }
 
 // number reads the first byte of a value, and then a big-endian integer of the given size in bytes.
@@ -182,7 +182,8 @@ func (r *reader) float(want byte, size int) (uint64, *DataError) {
 	return r.number(size)
 }
 
-// length reads the head of a value of family f and returns its length.
+// length reads the first bytes of an array, a map, a string or bytes, and returns the length. f is
+// the form of that kind of value.
 func (r *reader) length(f *form) (int, *DataError) {
 	code, err := r.code()
 	switch {
@@ -234,8 +235,9 @@ func (r *reader) bytes(f *form) ([]byte, *DataError) {
 	return content, nil
 }
 
-// open reads the head of an array or map. For each element it reserves the given number of bytes,
-// the minimum size of an element. The caller calls element() before it reads an element.
+// open reads the head of an array or map and returns the number of elements. For each element, it
+// reserves least bytes: the minimum size of an element. Before an element is read, the caller
+// releases these bytes with element().
 func (r *reader) open(f *form, least int) (int, *DataError) {
 	n, err := r.length(f)
 	if err != nil {

@@ -40,7 +40,8 @@ type (
 	lesser struct{ A int16 }
 )
 
-// A change suggests an added field exactly if its type can take all stored values.
+// A change suggests the added field if the type of the field can take all stored values. Otherwise,
+// it suggests nothing.
 func TestChange_RenamedByType(t *testing.T) {
 	for _, tt := range []struct {
 		from, to any
@@ -186,8 +187,8 @@ func TestChange_RenamedOrder(t *testing.T) {
 	}, got)
 }
 
-// No field is suggested for the stored field B if another field already has the former name B. Two
-// fields with the former name B are an error.
+// The field Heir has the former name B already. So nothing is suggested for the stored field B. A
+// second field with the former name B is an error.
 func TestChange_RenamedOfClaimedName(t *testing.T) {
 	type (
 		stored  struct{ A, B int8 }

@@ -115,9 +115,8 @@ func TestCodec_RoundTripOfSampleTypes(t *testing.T) {
 	}
 }
 
-// The moves for big-endian machines must produce the same bytes. The test compiles and runs these
-// moves on a little-endian machine. They convert each number separately, so they work on every
-// machine.
+// A codec for big-endian machines converts each number separately. It must produce the same bytes.
+// Such a codec also works on this machine: it is compiled while littleEndian is false.
 func TestCodec_UnmergedMovesSameBytes(t *testing.T) {
 	defer func(was bool) { littleEndian = was }(littleEndian)
 	for _, rt := range sampleTypes() {

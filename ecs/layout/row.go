@@ -118,9 +118,9 @@ func (t *Type) read(src []byte, v *Value) (int, *DataError) {
 	return len(src) - len(r.src), err
 }
 
-// boolsHold reports whether all bools in n packed values of t are 0 or 1. offset: the position of
-// the first value in src; stride: the distance of consecutive values in bytes. The other results
-// are the width of t, and whether t contains bools.
+// boolsHold reports as hold whether all bools in n packed values of t are 0 or 1. offset: the
+// position of the first value in src; stride: the distance of consecutive values in bytes. It also
+// returns the width of t, and as found whether t contains bools.
 //
 // It checks one bool field in all rows, then the next field. This order is ten times faster than
 // row by row.
@@ -337,7 +337,7 @@ func (r *reader) structure(t *Type, v *Value) *DataError {
 	return nil
 }
 
-// elements reads n elements of t. The reader has already reserved a byte for each element.
+// elements reads n elements of t. The caller has reserved a byte for each of them.
 func (r *reader) elements(t *Type, v *Value, n int) *DataError {
 	v.grow(n)
 	for i := range n {

@@ -11,7 +11,7 @@ import (
 type shift struct {
 	// Offsets of the bytes in the old and the new row.
 	from, to int
-	// Number of bytes to copy. 0 means a number that is widened, or a loop.
+	// Number of bytes to copy. 0 if the shift widens a number, or is a loop.
 	size int
 
 	// For a number: the old and the new kind.
@@ -96,7 +96,7 @@ func (c *Conversion) shift(dst, src []byte, n int) []byte {
 	return dst
 }
 
-// A shifting is a block of rows that is being converted.
+// A shifting converts one block of rows. It holds the bytes of the old and the new rows.
 type shifting struct {
 	from, to           []byte
 	fromWidth, toWidth int
@@ -104,8 +104,8 @@ type shifting struct {
 	numbers []uint64
 }
 
-// run applies the shifts to all rows of the block. The parameters from and to are added to the
-// offsets in the old and the new row.
+// run applies the shifts to all rows of the block. The offsets in the shifts are relative to from
+// in the old row, and to the parameter to in the new row.
 func (s *shifting) run(shifts []shift, from, to int) {
 	for k := range shifts {
 		p := &shifts[k]
@@ -210,7 +210,8 @@ func (s *shifting) store(to, size int) {
 	}
 }
 
-// widenAll converts numbers between kinds. Loaded integers need no conversion to wider integers.
+// widenAll converts numbers to floats. Integers that become wider integers are unchanged: load()
+// has extended them to 64 bits.
 func widenAll(numbers []uint64, from, to Kind) {
 	if to != Float32 && to != Float64 {
 		return
@@ -226,7 +227,7 @@ func widen(x uint64, from, to Kind) uint64 {
 	case from == Float32 && to == Float64:
 		return widenFloat(uint32(x))
 	case to == Float32 && from != Float32:
-		// An integer that is converted to float32 has at most 16 bits, so it fits into an int64.
+		// Only integers of up to 16 bits become a float32, so x fits into an int64.
 		return uint64(math.Float32bits(float32(int64(x))))
 	case to == Float64 && from != Float64:
 		return math.Float64bits(float64(int64(x)))

@@ -235,7 +235,7 @@ var plainNaN = map[int]uint64{
 	64: math.Float64bits(math.NaN()),
 }
 
-// appendNaN appends a NaN, with its bits unless they are those of math.NaN.
+// appendNaN appends "NaN" for the bits of math.NaN. For another NaN, it also appends the bits.
 func (v Value) appendNaN(dst []byte, bits uint64) []byte {
 	size := v.floatSize()
 	if bits == plainNaN[size] {

@@ -218,7 +218,7 @@ func (t *Type) validate() *DataError {
 	return nil
 }
 
-// An extent is the size of a row in bytes and in values.
+// An extent is the size of a row: its bytes, and the number of values in it.
 type extent struct {
 	width  int64 // Number of packed bytes, or -1 if it varies.
 	values int64 // Number of values in the row: both scalars and containers.
@@ -326,7 +326,8 @@ func (v *validator) visitElem(t *Type, depth int) (extent, *DataError) {
 
 var tooWide = fmt.Sprintf("rows are wider than %d bytes", maxRow)
 
-// manyValues is the maximum value count. It can be multiplied by maxRow without overflow.
+// manyValues limits the count in an extent: larger counts become manyValues. So a count times
+// maxRow does not overflow.
 const manyValues = 1 << 32
 
 // plus returns the extent of a value with extent a followed by a value with extent b.

@@ -11,11 +11,12 @@ import (
 type coder struct {
 	encode func(dst []byte, p ptr) []byte
 	decode func(r *reader, p ptr) *DataError
-	// The minimum size of a value in bytes, at least 1.
+	// The minimum size of an encoded value in bytes, from 1 to mostLeast.
 	least int
 }
 
-// mostLeast is the maximum of coder.least, so that sums and products do not overflow.
+// mostLeast limits coder.least: a larger minimum counts as mostLeast. So sums and products do not
+// overflow.
 const mostLeast = 1 << 20
 
 // compile returns the coder of t. [Of] must accept t.
@@ -258,8 +259,8 @@ func encodeElements(dst []byte, elem coder, p ptr, n, size int) []byte {
 	return dst
 }
 
-// decodeElements decodes n elements at p. The elements are size bytes apart. The reader has already
-// reserved the given number of bytes for each element.
+// decodeElements decodes n elements at p. The elements are size bytes apart. The parameter reserved
+// is the number of bytes that the caller has reserved for each of them.
 func decodeElements(r *reader, elem coder, p ptr, n, size, reserved int) *DataError {
 	for i := range n {
 		r.element(reserved)

@@ -1,5 +1,5 @@
-// Package budget bounds the memory for ticks that wait for their disks or logs, over all stores of
-// one process.
+// Package budget bounds the memory for ticks that wait to be written. The bound is for all stores
+// of a process together.
 //
 // A process with many worlds gives all of them one [Budget]:
 //
@@ -14,9 +14,9 @@
 //	|     floor     |     floor     |     floor     |                pool                 |
 //	  share 1         share 2         share 3         what any share has above its floor
 //
-// If the log of a share is stuck, the share holds at most its floor and the pool. The other shares
-// continue with their floors. A share that holds no bytes may always take one tick. So all shares
-// together hold at most the budget and one tick each.
+// If the disk of a store is stuck, its share holds at most its floor and the whole pool. The other
+// shares continue with their floors. A share that holds no bytes may always take one tick. So all
+// shares together hold at most the budget and one tick each.
 //
 // A full share waits until it or another share releases bytes. Shares that wait for the pool are
 // woken in the order in which they began to wait.
@@ -54,10 +54,10 @@ func (b *Budget) Used() int64 {
 	return b.used
 }
 
-// Open returns a new, empty share. After [Share.Wait] has returned true, the budget calls wake once
-// the share may hold more. It calls wake in the goroutine that releases or closes another share,
-// with the budget unlocked. If wake is nil, the share is never woken. A nil Budget returns a nil
-// Share, whose methods do nothing.
+// Open returns a new, empty share. If [Share.Wait] returns true, the budget calls wake later, when
+// the share may hold more. The call runs in the goroutine that releases or closes another share,
+// with the budget unlocked. If wake is nil, there is no call. A nil Budget returns a nil Share,
+// whose methods do nothing.
 //
 // Cost: O(n) for n shares.
 func (b *Budget) Open(wake func()) *Share {

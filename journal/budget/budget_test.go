@@ -148,7 +148,7 @@ func TestBudget_StuckShare(t *testing.T) {
 		for ; !s.Full(); held += 10 {
 			s.Add(10)
 		}
-		if held < 1000/2/3-3*10 { // A share fills up to its floor, in steps of 10.
+		if held < 1000/2/3-3*10 { // Each share may take one Add too much.
 			t.Errorf("a share holds %d, and its floor is %d", held, 1000/2/3)
 		}
 	}

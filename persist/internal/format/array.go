@@ -9,8 +9,8 @@ import (
 )
 
 // An Array describes one array of a state in snapshot files: rows, split into pages. Readers and
-// writers of pages use it. The manifest stores only sizes; the length and existence of a page
-// follow from them.
+// writers of pages use it. The manifest stores only the number of rows. An Array computes from it
+// which pages exist, and how many rows each page has.
 //
 //	kind          row i contains               rows in a page
 //	SparseArray   the row of entity index i    4096, encoded by AppendSparsePage
@@ -62,7 +62,8 @@ func (m *Manifest) Arrays() iter.Seq[Array] {
 
 // ArrayOf returns the array of page k, and whether k belongs to an array.
 func (m *Manifest) ArrayOf(k pagefile.Key) (a Array, ok bool) {
-	// k was read from a file and may have any values. In 64 bits no difference overflows.
+	// k was read from a file, so the column may be any number. With 64 bits, the differences do not
+	// overflow.
 	n, kind := (int64(k.Column)-FirstColumn)/4, (int64(k.Column)-FirstColumn)%4
 	switch {
 	case k.Column == RegistryColumn:
@@ -96,8 +97,9 @@ func EntityAt(content []byte, i int) ecs.Entity {
 	return ecs.Entity(binary.LittleEndian.Uint64(content[8*i:]))
 }
 
-// SparseOf returns the sparse array for entities in dense order. The array has the row of each
-// index, or NoRow for an index without a row. Vacant rows belong to no index.
+// SparseOf returns the sparse array of a storage whose rows have these entities. The entry of an
+// entity index is the row of that entity, or NoRow. A vacant row has no entity, so no entry refers
+// to it.
 func SparseOf(entities []ecs.Entity, indices int) []uint32 {
 	sparse := make([]uint32, indices)
 	for i := range sparse {

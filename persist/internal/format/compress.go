@@ -28,8 +28,8 @@ const (
 	// uncompressed.
 	leastSaved = 8
 
-	// minCompressed is the length from which content is compressed. For shorter content,
-	// compression saves less than the longer head costs.
+	// minCompressed is the minimum length of content that is compressed. A compressed page has a
+	// longer head, so compressing shorter content saves nothing.
 	minCompressed = 128
 
 	// compressionWindow is the maximum distance in bytes between a repeated sequence and its
@@ -56,9 +56,9 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// CompressedHead compresses content. It writes the beginning of the page's value to e and returns
-// the bytes that follow in the value. These bytes are in buf, which is reused. If compression saves
-// less than an eighth, CompressedHead returns content uncompressed, and e contains the result of
+// CompressedHead compresses content. The value of the page has two parts. CompressedHead writes the
+// first part to e. It returns the second part, which is in the reused buffer buf. If compression
+// saves less than an eighth, the second part is content itself, and e contains the result of
 // [PageHead].
 func CompressedHead(e *Encoder, buf *[]byte, content []byte) (rest []byte, crc uint32) {
 	// Content longer than MaxValueSize cannot be stored.
@@ -151,8 +151,8 @@ func decompress(frame []byte, size int) ([]byte, error) {
 }
 
 // frameEnd returns the end of a frame. The parameter at is the offset of the first block. The
-// decoder does not report the end, and would continue with a second frame. A block begins with
-// three bytes: a bit for the last block, two bits for the type, and the length.
+// decoder does not report where the frame ends, and would also decode a second frame after it. A
+// block begins with three bytes: a bit for the last block, two bits for the type, and the length.
 func frameEnd(frame []byte, at int) (end int, ok bool) {
 	const repeatedByte = 1 // The type of a block with one byte that is repeated.
 	for len(frame)-at >= 3 {

@@ -48,14 +48,15 @@ type EditedRows struct {
 // Begin empties e.
 func (e *EditedRows) Begin() { e.Ranges, e.Edits = e.Ranges[:0], grow.Keep(e.Edits) }
 
-// Add adds the given row with its old and new encoding. It adds nothing if the row is not large, or
-// if the edits are not shorter than the row. In these cases the caller stores the whole row. Rows
-// are added in ascending order.
+// Add adds the edits that change a row from its old to its new encoding. It adds nothing if the new
+// row is not large, or if the edits are as long as the new row. Then the caller stores the whole
+// row. Rows are added in ascending order.
 func (e *EditedRows) Add(row int, then, now []byte) {
 	if len(now) <= raw.LargeRow {
 		return
 	}
-	// First check the minimum size of the edits. So most rows that are stored whole are not copied.
+	// The minimum size of the edits is checked before they are encoded. So few bytes are copied in
+	// vain.
 	e.edits = appendEdits(e.edits[:0], then, now)
 	defer e.giveBack()
 	if leastSize(e.edits) >= len(now) {
@@ -103,8 +104,8 @@ func encodeEdits(dst []byte, edits []edit, now []byte) []byte {
 // appendEdits appends the edits that change an old row into a new one. then: the old row, now: the
 // new row.
 //
-//   - If the lengths differ, the common suffix is left out.
-//   - The rest is compared byte by byte. Each differing span is an edit.
+//   - If the lengths differ, the common suffix is kept. Only the bytes before it are compared.
+//   - The bytes are compared one by one. Each span of differing bytes is an edit.
 //   - The remaining bytes of the longer row belong to the last edit.
 //
 // So bytes inserted or removed at one place are one edit. A changed length field before that place
@@ -113,15 +114,17 @@ func appendEdits(dst []edit, then, now []byte) []edit {
 	if len(then) == len(now) {
 		return appendSpans(dst, then, now)
 	}
-	// No byte belongs to both prefix and suffix, so search the suffix after the common prefix: "aa"
-	// that becomes "aaa" has no suffix.
+	// A byte cannot belong to both the common prefix and the common suffix. So the search for the
+	// suffix begins after the prefix. For example, if "aa" becomes "aaa", the prefix is "aa", and
+	// the suffix is empty.
 	n := min(len(then), len(now))
 	first := differs(then[:n], now[:n], 0)
 	same := sameEnd(then[first:], now[first:])
 	from, at := len(then)-same, len(now)-same
 	n = min(from, at)
 	dst = appendSpans(dst, then[:n], now[:n])
-	// dst covers the first n bytes of both rows. After them, at most one row has bytes left.
+	// dst covers the first n bytes of both rows. Then one row has no bytes left before the suffix.
+	// The bytes that the other row has left extend the last edit, or are an edit of their own.
 	if k := len(dst) - 1; k >= 0 && n-dst[k].to < editsApart {
 		dst[k].to, dst[k].end = from, at
 		return dst
@@ -141,7 +144,7 @@ func sameEnd(a, b []byte) (n int) {
 	return n
 }
 
-// appendSpans appends the spans in which a and b differ. a and b have the same length.
+// appendSpans appends an edit for each span in which a and b differ. a and b have the same length.
 func appendSpans(dst []edit, a, b []byte) []edit {
 	for at := differs(a, b, 0); at < len(a); {
 		end, next := spanEnd(a, b, at)
@@ -170,9 +173,9 @@ func differs(a, b []byte, at int) int {
 	return at
 }
 
-// spanEnd returns the end of a span and the start of the next span. at: the start of the span. Two
-// differing bytes in a word have at most six equal bytes between them. So a span never ends between
-// two differing bytes of a word.
+// spanEnd returns the end of a span and the start of the next span. at: the start of the span. A
+// span ends before editsApart equal bytes. The loop compares words of eight bytes. Two differing
+// bytes in a word have at most six equal bytes between them, so they belong to the same span.
 func spanEnd(a, b []byte, at int) (end, next int) {
 	end = at + 1
 	for w := at; w+8 <= len(a); w += 8 {
@@ -186,8 +189,9 @@ func spanEnd(a, b []byte, at int) (end, next int) {
 		if first := w + bits.TrailingZeros64(x)/8; first-end >= editsApart {
 			return end, first
 		}
-		// The upper half of this word differs. If both halves of the next word differ too, fewer
-		// than editsApart equal bytes are between the two, so the span continues.
+		// The upper half of this word differs. dense() counts the words after it in which both
+		// halves differ. There are never editsApart equal bytes between two of these words, so the
+		// span continues.
 		if x>>32 != 0 {
 			if n := dense(a[w+8:], b[w+8:]); n > 0 {
 				w += n
@@ -208,7 +212,7 @@ func spanEnd(a, b []byte, at int) (end, next int) {
 	return end, next
 }
 
-// dense returns the total size of the leading words of a and b in which both halves differ.
+// dense returns the number of bytes before the first word of which a half is equal in a and b.
 func dense(a, b []byte) (n int) {
 	differ := func(a, b []byte) bool {
 		x := binary.LittleEndian.Uint64(a) ^ binary.LittleEndian.Uint64(b)
@@ -229,9 +233,9 @@ func word(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
 // ErrEdits reports edits that do not fit the row that they change.
 var ErrEdits = errors.New("edits do not match the old row")
 
-// AppendEdited applies the edits of one row, and appends the new row of type t to dst. The
-// parameter edits begins with the edits of this row; AppendEdited returns the bytes after them. It
-// checks that the new row is valid. The edits themselves were decoded and checked before.
+// AppendEdited applies edits to a row of type t, and appends the new row to dst. The parameter
+// edits begins with the edits of this row. The result rest is the bytes after them. The edits were
+// checked when the tick was decoded. AppendEdited also checks that the new row is valid.
 func AppendEdited(dst []byte, t *layout.Type, row, edits []byte) (edited, rest []byte, err error) {
 	v, start := varints{src: edits}, len(dst)
 	for range v.uint() {
@@ -250,8 +254,8 @@ func AppendEdited(dst []byte, t *layout.Type, row, edits []byte) (edited, rest [
 	return dst, v.src, t.Check(dst[start:], 1)
 }
 
-// repeats reports whether an edit begins or ends with the old bytes. Valid edits never do, because
-// the encoding of a change is unique.
+// repeats reports whether the old and the new bytes of an edit begin or end with the same byte.
+// Such an edit is invalid, because a shorter edit does the same.
 func repeats(was, given []byte) bool {
 	n, m := len(was), len(given)
 	return n > 0 && m > 0 && (was[0] == given[0] || was[n-1] == given[m-1])

@@ -14,18 +14,18 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// The formats of a manifest. The format depends only on the contents, not on the program that
-// writes.
+// The formats of a manifest. A manifest is written in the oldest format that can hold its contents.
 const (
 	saveManifest    = 1 // Without time and name, so that equal worlds have equal saves.
 	storeManifest   = 2 // With time and name.
 	featureManifest = 3 // Also lists the features that the file uses.
-	// Has pages with fewer rows than older programs accept, because more rows do not fit.
+	// Has pages of fewer than minPageRows rows, because the rows are very large. Older programs do
+	// not accept such pages.
 	largeManifest = 4
 )
 
-// A Feature names an extension of the first two manifest formats. The file uses this extension. The
-// features that this program supports are fields of [Manifest].
+// A Feature names an addition to the first two manifest formats that the file uses. The features
+// that this program supports are fields of [Manifest].
 type Feature struct {
 	Name     string
 	Required bool // A program without support for the feature must refuse the file.
@@ -64,7 +64,8 @@ type Manifest struct {
 	Features []Feature // Optional features of a later version.
 }
 
-// Prefixes of the optional features that hold a text.
+// The name of an optional feature can hold a text: the name is one of these prefixes, and then the
+// text.
 const (
 	buildFeature = "build: " // The program and the machine that wrote the file.
 	noteFeature  = "note: "  // The note of a slot.
@@ -271,15 +272,15 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 			}
 		}
 	}
-	// Without a required feature, the other values may be misread. So if the bytes are a manifest,
-	// the error of a missing feature takes precedence over all other errors.
+	// A program that does not support a required feature may misread the other values. So a missing
+	// feature is reported before any other error, if the bytes are a manifest at all.
 	err := d.end()
 	for _, f := range m.Features {
 		if err == nil && f.Required {
 			return nil, fmt.Errorf("%w: it needs the feature %q, which this program does not support", ErrNewer, f.Name)
 		}
 	}
-	if err == nil { // The schema may have a later format than the manifest.
+	if err == nil { // Even the format of the schema may be unknown before.
 		m.Schema, err = DecodeSchema(described)
 	}
 	if err == nil && len(m.Components) != len(m.Schema.Components) {
@@ -291,8 +292,8 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Room returns the maximum number of state bytes in files of this total size. The result is larger
-// if m says that pages may be compressed. Readers allocate at most that many bytes, whatever sizes
+// Room returns how many bytes of state can be in files of this total size. If pages may be
+// compressed, that is more than the size. Readers allocate at most that many bytes, whatever sizes
 // a manifest claims.
 func (m *Manifest) Room(size int64) int64 {
 	if m.Compressed {

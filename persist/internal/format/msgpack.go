@@ -7,9 +7,10 @@ import (
 	"math"
 )
 
-// The bytes of a store are MessagePack values, which an Encoder writes and a decoder reads. Bins
-// with many small numbers contain varints. A library for msgpack would add 0.5 MB to a program in a
-// browser. A decoder must check each length before it allocates, and must never panic on any bytes.
+// The bytes of a store are MessagePack values, which an Encoder writes and a decoder reads. Lists
+// of small numbers are stored as varints inside a bin. A decoder must check each length before it
+// allocates, and must never panic. This package has its own code for msgpack: a library would add
+// 0.5 MB to a program in a browser.
 
 // An Encoder appends msgpack values to a buffer that is reused. Integers and lengths get their
 // shortest form.
@@ -93,8 +94,9 @@ func (e *Encoder) bin(b []byte) {
 	e.Buf = append(e.Buf, b...)
 }
 
-// A decoder reads msgpack values from untrusted bytes. Its error is sticky. After an error, every
-// method returns zero and no input is left, so a loop over a claimed length ends.
+// A decoder reads msgpack values from untrusted bytes. Its error is sticky: after an error, no
+// input is left, and every method returns zero. So a loop ends soon, even if the input claims a
+// billion elements.
 //
 // A decoder accepts the forms that an Encoder writes, and also longer forms of numbers and lengths.
 // No length may exceed the remaining bytes. So the size of the decoded values is bounded by a

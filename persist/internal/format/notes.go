@@ -24,19 +24,21 @@ const (
 // other records.
 const FlagMarks uint32 = 1 << 0
 
-// FlagSeveral is set in the header of a record that has several ticks. A player runs each of them.
+// FlagSeveral is set in the header of a record that has the changes of several ticks. A replay of
+// the record runs each of these ticks.
 const FlagSeveral uint32 = 1 << 1
 
-// FlagRepeats is set in the header of a record that repeats the tick of its parent, to add marks.
-// Only values that do not rewind may differ.
+// FlagRepeats is set in the header of a record that only adds marks to the tick of its parent. It
+// has the same tick number as its parent. The states differ only in values that do not rewind.
 const FlagRepeats uint32 = 1 << 2
 
-// A StateID identifies the end of a tick. If the tick has no record, Seq is the record before it.
+// A StateID identifies the state at the end of a tick. Seq is the record of the tick. If the tick
+// has no record, Seq is the last record before it.
 type StateID struct{ Seq, Tick uint64 }
 
-// Notes are the marks and inputs of the tick that the next commit ends. They belong to the state
-// that the tick continues. If the world moves to another state before the commit, the next note or
-// commit drops them.
+// Notes are the marks and inputs for the tick that the next commit ends. The field parent is the
+// state that this tick continues. If the world moves to another state before the commit, the next
+// note or commit drops the notes.
 type Notes struct {
 	parent StateID // The state that the tick continues.
 	marks  []string
@@ -75,8 +77,8 @@ func (n *Notes) AddInput(name string, data []byte) error {
 	return nil
 }
 
-// About drops the notes if they belong to another tick. parent is the state that the current tick
-// continues.
+// About tells n which state the current tick continues: parent. If the notes belong to a tick that
+// continues another state, About drops them.
 func (n *Notes) About(parent StateID) {
 	if n.parent != parent {
 		n.Reset()
@@ -84,8 +86,8 @@ func (n *Notes) About(parent StateID) {
 	}
 }
 
-// Recorded tells n that a state got a record. was: the ID of the state until then, seq: the number
-// of the record. Notes that were added in that state remain valid.
+// Recorded tells n that the state with the ID was now has a record, and so another ID. seq is the
+// number of the record. Notes that were added in that state remain valid.
 func (n *Notes) Recorded(was StateID, seq uint64) {
 	if n.parent == was {
 		n.parent.Seq = seq
@@ -101,8 +103,8 @@ func (n *Notes) Reset() {
 	}
 }
 
-// grow adds the size of a note, and of its encoding, to n.size. It rejects a note that is too long.
-// So the error goes to the caller that adds the note, and not to the commit.
+// grow adds the encoded size of a note to n.size. It returns an error if the notes of the tick are
+// too long together. So the caller that adds the note gets the error, and not the commit.
 func (n *Notes) grow(size int) error {
 	const overhead = 1 + 3 + 5 // The heads of an array, a name and bytes.
 	if size > maxNoted-overhead-n.size {

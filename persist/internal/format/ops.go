@@ -21,8 +21,8 @@ import (
 //	add 0 to 5          10 1   3 0
 //
 // Consecutive operations with the same code share the code. A clear has no entities and always its
-// own code. Entities are stored as the difference from the previous entity, of any code. So
-// entities that were created together take two bytes each.
+// own code. Each entity is stored as the difference from the entity before it, even if that entity
+// has another code. So entities that were created together take two bytes each.
 type opEncoder struct {
 	// buf holds the finished operations. run holds the entities of the current code.
 	buf, run []byte
@@ -58,8 +58,8 @@ func (o *opEncoder) end() []byte {
 	return o.buf
 }
 
-// flush writes the current run of operations with the same code. The number of operations precedes
-// them, so flush runs only at the end of the run.
+// flush appends the entities in the field run to buf, after their code and their number. The number
+// is known only at the end of a run.
 func (o *opEncoder) flush() {
 	if o.count > 0 {
 		o.buf = binary.AppendUvarint(o.buf, o.code)

@@ -26,19 +26,19 @@ const (
 // Column returns the column of an array of a component.
 func Column(component, array int) uint32 { return uint32(FirstColumn + 4*component + array) }
 
-// Sizes of pages. The manifest contains the number of rows of a data page, so readers accept any
+// Sizes of pages. Readers take the number of rows of a data page from the manifest, and accept any
 // number up to PageRows. Only writers use the other values.
 const (
 	PageRows = digest.PageRows // Rows of a dense page, and entries of a sparse page.
 	// Maximum size of a data page in bytes. A page of minPageRows rows may be larger.
 	maxPageBytes = 256 << 10
-	// Minimum number of rows of a data page. If that many rows do not fit into a value, a page has
-	// fewer rows.
+	// Minimum number of rows of a data page. Only if so many rows do not fit into a value, a page
+	// has fewer rows.
 	minPageRows = 64
 	varyingRows = 1024 // Rows of a data page if rows vary in size.
 
-	// minRepeated is the minimum length of a repeated page. It is larger than most pages of small
-	// worlds, so programs without support for repeats can read the saves of these worlds.
+	// minRepeated is the minimum length of a repeated page. Most pages of small worlds are shorter.
+	// So programs that do not support repeated pages can read the saves of these worlds.
 	minRepeated = 1 << 10
 )
 
@@ -68,9 +68,10 @@ func CheckRow(row, size int) error {
 	return fmt.Errorf("%w: row %d has %d bytes, a snapshot can store %d", pagefile.ErrTooLarge, row, size, maxContent())
 }
 
-// DataPageRows returns the number of rows of this width in a page. It is a power of two. A page has
-// at most 256 KiB, unless rows are very large. The number divides the 4096 rows of a digest page,
-// which snapshots copy as a unit. Rows that vary in size may need fewer rows: see [FewerRows].
+// DataPageRows returns how many rows of this width are in a page. It is a power of two of at most
+// 4096. So it divides the 4096 rows of a digest page, which snapshots copy as a unit. A page has at
+// most 256 KiB, unless rows are very large. If rows vary in size, the number may be too high: see
+// [FewerRows].
 func DataPageRows(width int) int {
 	if width < 0 {
 		return varyingRows
@@ -82,9 +83,9 @@ func DataPageRows(width int) int {
 	return rows
 }
 
-// FewerRows halves pageRows until each page fits into a value, and returns the result. sizes are
-// the sizes of consecutive rows, and the first row begins a page. Each row must fit into a value
-// alone.
+// FewerRows returns pageRows, halved as often as necessary: each page must fit into a value. sizes
+// are the sizes of consecutive rows, and the first row begins a page. Each row must fit into a
+// value alone.
 func FewerRows(sizes []int, pageRows int) int {
 	for ; pageRows > 1; pageRows /= 2 {
 		fit := true
@@ -310,8 +311,8 @@ type sparseRuns struct {
 	err error
 }
 
-// next decodes a run of n entries from index i on. The result row is the row of the first entry,
-// and the rows are consecutive. If n is 0, the field err is set.
+// next decodes a run: n entries from index i on, whose rows are consecutive. The result row is the
+// row of the first entry. If the run is invalid, n is 0, and the field err is set.
 func (r *sparseRuns) next() (i int, row uint32, n int) {
 	v := varints{src: r.src}
 	// The row is computed in 64 bits, so neither a large nor a negative step overflows.
@@ -322,15 +323,17 @@ func (r *sparseRuns) next() (i int, row uint32, n int) {
 		return 0, 0, 0
 	}
 	i = r.end + int(skip)
-	// A run ends at the end of the page, or before a row equal to NoRow.
+	// A run ends before the first entry that is not two zeros. It also ends at the end of the page,
+	// and before a row equal to NoRow.
 	n = 1 + zeroPairs(v.src, min(PageRows-i, int(int64(NoRow)-to))-1)
 	r.src, r.end, r.row = v.src[2*(n-1):], i+n, to+int64(n)
 	return i, uint32(to), n
 }
 
-// single is a fast path for runs of one entry. In such a run, the first number has one byte, and
-// the second number has up to four bytes. So both are read at once. If the rows have another order
-// than the indices, almost all runs are like this.
+// single decodes runs of one entry, faster than next(). It reads both numbers of an entry at once.
+// The first number must have one byte, and the second number up to four. single stops before the
+// first other entry. If the rows have another order than the indices, almost all entries are like
+// this.
 func (r *sparseRuns) single(rows *[PageRows]uint32) {
 	src, end, row := r.src, r.end, r.row
 	for len(src) >= 8 {

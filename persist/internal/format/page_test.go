@@ -45,9 +45,8 @@ func TestDecodeSparsePage_RunsOfRows(t *testing.T) {
 	require.ErrorIs(t, format.DecodeSparsePage(zeros, func(int, uint32, int) error { return stop }), stop)
 }
 
-// The test decodes pages with steps of every length, with skipped entries and with runs. It also
-// truncates pages at every kind of position. The rows and errors must equal those of
-// DecodeSparsePage.
+// DecodeSparseRows must return the same rows and errors as DecodeSparsePage. The pages have steps
+// of every length, skipped entries and runs. Some pages are truncated.
 func TestDecodeSparseRows_EqualsRuns(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 0x5a))

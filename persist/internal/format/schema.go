@@ -30,7 +30,8 @@ const (
 //	                        2: [name, layout, resource, rewinds, indexed, default], …
 //	                        3: [name, layout, …, default, version, former], …
 //
-// All components have the same format, so one component can raise the format of the others.
+// All components of a schema are encoded in one format: the oldest format that can hold each of
+// them.
 type Schema struct {
 	Components []Entry        // In the order of their numbers.
 	Numbers    map[string]int // Numbers of the components by name.
@@ -41,8 +42,8 @@ type Entry struct {
 	Name     string
 	Layout   *layout.Type
 	Resource bool
-	// If false, each tick that changed the component contains all its rows, and no digest covers
-	// it.
+	// False for a component that keeps its values when the world rewinds. A tick that changed such
+	// a component contains all its rows, and no digest covers it.
 	Rewinds bool
 	Indexed bool   // The row of an entity is its index. Gaps are ecs.Vacant.
 	Default []byte // The row in gaps. Empty means the zero value.
@@ -89,8 +90,8 @@ func EntryOf(st raw.Storage) Entry {
 	return e
 }
 
-// Rewinds reports whether digests cover st, a storage of s. Digests cover the storages that the
-// schema declares as rewinding. The program's registration does not matter.
+// Rewinds reports whether digests cover st, a storage of s. That depends on the schema only, even
+// if the program registers the component differently.
 func (s *Schema) Rewinds(st raw.Storage) bool { return s.Components[s.Number(st)].Rewinds }
 
 // Add adds e and returns its number.
@@ -227,8 +228,9 @@ func (c *Entry) Gap() []byte {
 	return c.Default
 }
 
-// Differs returns nil if s and t are equal, or if only one of them has additional components.
-// Otherwise the store was converted between the two, and the error names the first difference.
+// Differs compares the components that both s and t have. It returns nil if they are equal; one of
+// the schemas may have additional components. Otherwise, the store was converted between s and t.
+// Then the error names the first difference.
 func (s *Schema) Differs(t *Schema) error {
 	for n := range min(len(s.Components), len(t.Components)) {
 		if c, e := &s.Components[n], &t.Components[n]; !c.Same(e) {

@@ -40,7 +40,7 @@ type TickEncoder struct {
 	cut     rangeCutter
 	given   []raw.Range // Rows that are encoded as whole values, not as edits.
 	form    uint64
-	Ops     opEncoder   // Accepts operations at any time between Begin and End.
+	Ops     opEncoder   // The caller may add operations from Begin to End.
 	Sum     journal.Sum // Checksum of the encoded bytes that no longer change.
 }
 
@@ -149,8 +149,8 @@ func (t *TickEncoder) Storage(number int, c raw.StorageChange, edited *EditedRow
 	return size
 }
 
-// isEdited returns 1 if storages have edits in this format, otherwise 0. A storage with edits has
-// one more pair of values.
+// isEdited returns 1 if form is the format of an edited tick, otherwise 0. With 1, each storage has
+// one more pair of values, for its edits.
 func isEdited(form uint64) int {
 	if form == editedTick {
 		return 1
@@ -218,9 +218,10 @@ const (
 	firstRows = 16
 )
 
-// varyingValues implements values for rows of varying width. The head of the values contains their
-// size, which is known only after they are encoded. So varyingValues reserves room for the longest
-// head before the rows. For less than 64 KiB the head is shorter, so varyingValues moves the rows.
+// varyingValues implements values for rows of varying width. The head, which precedes the rows,
+// contains their size. The size is known only after the rows are encoded. So varyingValues first
+// leaves room for the longest head. If the rows have less than 64 KiB, the head is shorter, and
+// varyingValues moves the rows.
 func (t *TickEncoder) varyingValues(s raw.Storage, ranges []raw.Range) (size int) {
 	head := len(t.Buf)
 	start := head + maxBinHead
@@ -293,8 +294,8 @@ func (c *rangeCutter) next(rows int) []raw.Range {
 	return c.piece[:]
 }
 
-// CountRows returns the number of rows in ranges. Decoded ranges are disjoint, so the number is at
-// most the number of existing rows.
+// CountRows returns the number of rows in ranges. The ranges of a decoded tick are disjoint, so
+// they have no more rows than the storage.
 func CountRows(ranges []raw.Range) (n int) {
 	for _, r := range ranges {
 		n += r.N
@@ -333,9 +334,9 @@ func CheckSizes(alive, free, total int) error {
 	return nil
 }
 
-// A StoragePatch contains the changes of a storage or resource in a tick. Entities and values are
-// independent: a written row keeps its entity, and a row that moves to another entity may keep its
-// value.
+// A StoragePatch contains the changes of a storage or resource in a tick. New entities and new
+// values are in separate lists. A row with a new value may keep its entity. A row with a new entity
+// may keep its value.
 type StoragePatch struct {
 	Number        int         // Number in the schema.
 	Before, After int         // Number of rows before and after the tick, gaps included.

@@ -122,9 +122,9 @@ func (b *blocks) check(i int64, data []byte) error {
 	return corrupt(b.name, start, size, "checksum differs")
 }
 
-// raw fills buf without verifying checksums. It is for callers that verify all blocks before or
-// after. It is also for callers that read a few bytes of each leaf, where verifying would mean
-// reading the whole file.
+// raw fills buf without verifying checksums. Some callers verify all blocks before or after the
+// call. Others read only a few bytes of each leaf. They would have to read the whole file to verify
+// these bytes.
 func (b *blocks) raw(buf []byte, off int64) error {
 	return readFull(b.r, b.name, buf, off)
 }

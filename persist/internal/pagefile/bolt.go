@@ -60,7 +60,7 @@ type boltTree struct {
 	bucket *bbolt.Bucket
 	broken bool // A call of bbolt has panicked.
 
-	values []byte // Copied values that the open transaction refers to.
+	values []byte // Copies of the values in the open transaction.
 	memory int    // Memory of the open transaction, in bytes.
 	begun  int64  // Write-back was started for the bytes before this offset.
 	sum    contentSum
@@ -104,8 +104,8 @@ func initialMapSize() int {
 	return 1 << 30
 }
 
-// guard runs f, which calls bbolt, and returns panics as errors. Panics are faults of memory mapped
-// from a file, and failed assertions about data read from the file.
+// guard runs f, which calls bbolt, and returns a panic as an error. There are two kinds of panics.
+// The system cannot read a page of the mapped file, or bbolt finds wrong data in the file.
 func (t *boltTree) guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -121,9 +121,9 @@ func (t *boltTree) guard(f func() error) (err error) {
 }
 
 func (t *boltTree) put(k Key, size int, value [][]byte) error {
-	// End a full transaction only after an even number of pages. bbolt puts two large values into a
-	// leaf, and each transaction rewrites the last leaf. With two values, that leaf frees enough
-	// pages for a new leaf.
+	// End a full transaction only after an even number of pages. A leaf has two large values, and
+	// each transaction writes the last leaf of the previous one again. If that leaf has two values,
+	// the transaction frees enough pages for a new leaf.
 	if t.memory > 0 && t.memory+size > maxTransaction && t.sum.pages%2 == 0 {
 		if err := t.commit(); err != nil {
 			return err
@@ -166,7 +166,7 @@ func (t *boltTree) begin() error {
 		if t.bucket, err = t.tx.CreateBucketIfNotExists(bucketName); err != nil {
 			return err
 		}
-		t.bucket.FillPercent = 1 // Keys ascend, so a written node never gets another entry.
+		t.bucket.FillPercent = 1 // Fill nodes completely: keys ascend, so no entry is added later.
 		return nil
 	})
 }
@@ -187,7 +187,7 @@ func (t *boltTree) finish(pages uint64) (*trailer, error) {
 	if err := t.begin(); err != nil { // Create the bucket even in a file without pages.
 		return nil, err
 	}
-	t.db.NoFreelistSync = true // A page file has no free list, and bbolt works without one.
+	t.db.NoFreelistSync = true // Write no free list: no transaction follows.
 	if err := t.commit(); err != nil {
 		return nil, err
 	}
@@ -205,9 +205,9 @@ func (t *boltTree) finish(pages uint64) (*trailer, error) {
 	return end, writeAt(t.file, t.name, end.encode(), length)
 }
 
-// closeBolt closes the database and truncates the file to the length of its pages. The file may
-// have another length: on some systems bbolt extends it, and bbolt does not write pages that it has
-// freed.
+// closeBolt closes the database, and gives the file the length of its pages. Before that, the file
+// can be too long, because bbolt extends it on some systems. It can also be too short, because
+// bbolt does not write pages that it has freed.
 func (t *boltTree) closeBolt() (length int64, err error) {
 	own, err := disk.Reopen(t.file)
 	if err != nil {
@@ -239,8 +239,9 @@ func (t *boltTree) closeBolt() (length int64, err error) {
 	return length, err
 }
 
-// mirrorMeta copies the newer meta page to the older one, except page number and transaction. If
-// the newer one is damaged, bbolt uses the older one and then finds the same tree.
+// mirrorMeta overwrites the older meta page with the contents of the newer one, except page number
+// and transaction. So both describe the same tree. If the newer one is damaged, bbolt uses the
+// older one.
 func (t *boltTree) mirrorMeta() error {
 	pages := make([]byte, 2*pageSize)
 	if err := readFull(t.file, t.name, pages, 0); err != nil {
@@ -260,8 +261,9 @@ func (t *boltTree) mirrorMeta() error {
 	return writeAt(t.file, t.name, pages[start:start+pageSize], int64(start))
 }
 
-// sumBlocks reads bbolt's part of the file and returns the checksums of its blocks. length: the
-// length of that part in bytes. verify() compares the bytes that were read with the pages of put().
+// sumBlocks reads the first length bytes of the file, which bbolt has written. It returns the
+// checksums of their blocks. These bytes may be wrong: verify() compares them with the pages of
+// put() later.
 func (t *boltTree) sumBlocks(length int64) (sums []uint32, err error) {
 	buf := make([]byte, windowSize)
 	for at := int64(0); at < length; at += windowSize {

@@ -114,9 +114,9 @@ func TestBolt_WriteRefused(t *testing.T) {
 	}
 }
 
-// If the disk becomes full at any moment, the error is ENOSPC, the old file stays, and no other
-// file is left. Reading a mapped page faults if tmpfs has no memory for the page. The test covers
-// this fault, too.
+// The disk becomes full at each possible moment. Then the error is ENOSPC, the old file stays, and
+// no other file is left. The test also covers a fault in a mapped page: tmpfs has no memory for the
+// page, so even reading it fails.
 func TestBolt_DiskFull(t *testing.T) {
 	dir := t.TempDir()
 	for size := 64 << 10; ; size += 96 << 10 {

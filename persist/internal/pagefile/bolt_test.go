@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
-// writtenByBolt reports whether bbolt wrote the file. Both writers give the metas of an empty file
-// the transactions 0 and 1. bbolt then counts up with each transaction.
+// writtenByBolt reports whether bbolt wrote the file. The default writer always gives the two metas
+// the transactions 0 and 1. bbolt begins with them too, and then counts up with each transaction.
 func writtenByBolt(data []byte) bool {
 	return binary.LittleEndian.Uint64(data[16+48:]) > 1 || binary.LittleEndian.Uint64(data[pageSize+16+48:]) > 1
 }
@@ -39,7 +39,8 @@ func TestBolt_SameContentAsDefaultWriter(t *testing.T) {
 			checkContent(t, root, pages)
 			checkBolt(t, root, pages)
 		}
-		// bbolt also leaves replaced nodes and its first pages in the file.
+		// The file of bbolt is larger. It also has nodes that were replaced, and the first pages of
+		// the empty database.
 		if limit := sizes[0] + sizes[0]/20 + 16*pageSize; sizes[1] > limit {
 			t.Fatalf("bbolt's file of %d pages has %d bytes, the other one %d", len(pages), sizes[1], sizes[0])
 		}

@@ -129,7 +129,7 @@ func (p *patient) checkGets(at int64) {
 	p.t.Helper()
 	f, err := pagefile.Open(disk.Dir(p.root), "f")
 	if err != nil {
-		return // patient.flip checks that Open fails.
+		return // patient.flip checks such a file.
 	}
 	defer f.Close()
 	good := 0
@@ -144,8 +144,8 @@ func (p *patient) checkGets(at int64) {
 			good++
 		}
 	}
-	// Damage outside of the branches loses at most four or five values. The root node, a branch, is
-	// in the last blocks.
+	// Damage in a leaf loses at most four or five values. Damage in the root node loses more. The
+	// root node is in the last two blocks, which this check skips.
 	if good < len(p.pages)-8 && at < int64(len(p.data))-2*blockSize {
 		p.t.Errorf("byte %d is damaged, %d of %d pages are left", at, good, len(p.pages))
 	}

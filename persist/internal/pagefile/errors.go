@@ -7,8 +7,7 @@ import (
 )
 
 // The package also returns the errors of package disk: ErrForeign, ErrNewer, ErrCorrupt and
-// DamageError. The range of a DamageError is as narrow as the checksums allow: a block, a page,
-// or the trailer.
+// DamageError. The range of a DamageError is a block, a page, or the trailer.
 var (
 	// ErrOrder reports a key that is not greater than the previous one.
 	ErrOrder = errors.New("keys do not ascend")

@@ -72,8 +72,8 @@ func inspect(file disk.File, name string) (*trailer, int64, error) {
 	return t, size, err
 }
 
-// newFile returns a File whose bucket is not read yet. Check needs such a File: it verifies all
-// blocks first, because a damaged block may hide the bucket.
+// newFile returns a File without its bucket. Open reads the bucket next. Check first verifies all
+// blocks, because damage may prevent reading the bucket.
 func newFile(file disk.File, name string, t *trailer, size int64) *File {
 	return &File{
 		blocks:  blocks{r: file, name: name, length: t.length, table: t.table},
@@ -192,8 +192,8 @@ func (n node) search(k Key) int {
 	return low - 1
 }
 
-// getLeaf looks for k in leaf id. It reads no more keys than necessary, because in a leaf of large
-// values each key is in a block of its own.
+// getLeaf looks for k in leaf id. It compares the keys in order and stops as soon as possible. In a
+// leaf of large values, each key is in another block.
 func (f *File) getLeaf(n node, id uint64, k Key, dst []byte) ([]byte, bool, error) {
 	base := int64(id) * pageSize
 	for i := range n.count() {
@@ -219,8 +219,8 @@ func (f *File) getLeaf(n node, id uint64, k Key, dst []byte) ([]byte, bool, erro
 // A readFunc reads bytes before the trailer, with or without verifying their checksums.
 type readFunc func(buf []byte, off int64) error
 
-// readKey returns the key of an entry. base is the offset of the leaf. A key after a large value is
-// beyond the first page of the leaf, and n holds only that page.
+// readKey returns the key of entry e in a leaf. n is the first page of the leaf, and base is the
+// offset of the leaf. A key after a large value is not in n, so readKey reads it from the file.
 func (f *File) readKey(read readFunc, n node, base int64, e entry) (Key, error) {
 	if e.valueAt() <= int64(len(n)) {
 		return decodeKey(n[e.keyAt:]), nil

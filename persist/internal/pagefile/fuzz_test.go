@@ -202,7 +202,7 @@ func TestSalvage_ValidAndTruncatedFile(t *testing.T) {
 func TestSalvage_OverlappingLeaves(t *testing.T) {
 	root := pagefile.OpenRoot(t)
 	data := create(t, root, numbered(8, 9000))
-	// Every page becomes a leaf of 100 large values.
+	// Every page becomes a leaf of 100 large values, so the leaves overlap.
 	for at := 0; at+pageSize <= len(data); at += pageSize {
 		copy(data[at+8:], []byte{2, 0, 100, 0})
 		for i := range 100 {

@@ -255,7 +255,8 @@ func (f *forgery) grow(below uint64, first pagefile.Key) uint64 {
 	return id
 }
 
-// TestHostileFile_LopsidedTree puts one leaf a level lower than the others.
+// TestHostileFile_LopsidedTree inserts a branch above one leaf, so this leaf is deeper than the
+// others.
 func TestHostileFile_LopsidedTree(t *testing.T) {
 	f := forge(create(t, pagefile.OpenRoot(t), numbered(400, 20)))
 	lower := f.grow(f.child(f.top, 0), pagefile.Key{Column: 1})

@@ -43,9 +43,9 @@ func checkMetas(pages []byte, limit int64) (root uint64, reason string) {
 	return binary.LittleEndian.Uint64(meta0[16:]), ""
 }
 
-// checkMeta checks one of the two metas, in page 0 or 1, which is the parameter parity. The
-// parameter limit is the number of pages in the file, and must equal the field pgid. Transaction
-// txid is written to meta txid modulo 2. The fields, little-endian:
+// checkMeta checks the meta in page 0 or 1. The parameter parity is the number of this page. bbolt
+// writes transaction txid to page txid modulo 2. The parameter limit is the number of pages in the
+// file, and must equal the field pgid. The fields, little-endian:
 //
 //	0       4         8          12      16     24         32         40     48     56
 //	+-------+---------+----------+-------+------+----------+----------+------+------+----------+

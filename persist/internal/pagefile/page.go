@@ -23,7 +23,7 @@ const (
 	minPages    = 3 // Two meta pages and the leaf that names the bucket.
 
 	// maxLarge is the maximum number of entries of a leaf that is longer than a page. bbolt does
-	// not split a node with four or fewer entries: twice its minimum of two.
+	// not split a node of up to four entries, whatever its size.
 	maxLarge = 4
 
 	flagBranch = 1
@@ -190,7 +190,8 @@ func checkLeaf(n node) string {
 		}
 		end = entry.valueAt() + entry.size
 	}
-	// overflow must be exact: the last page contains at least one byte of the entries.
+	// The entries must end in the last page of the leaf, so overflow is neither too high nor too
+	// low.
 	if last := (end - 1) / pageSize; last != n.overflow() {
 		return fmt.Sprintf("%d bytes of entries in %d pages", end, n.pages())
 	}

@@ -43,7 +43,8 @@ const (
 func (f *File) ReadAll(ctx context.Context, visit func(k Key, value []byte) error) error {
 	places, malformed := f.places(anyKey)
 	if malformed != nil {
-		// Without places, readBlocks first reports damaged blocks, which may be the cause.
+		// Damaged blocks may be the cause. Without places, readBlocks only verifies the blocks, so
+		// it reports such damage first.
 		places = nil
 	}
 	if err := f.readBlocks(ctx, places, visit); err != nil {
@@ -82,7 +83,7 @@ func (f *File) stripes(start func() func(start, end int64) error) error {
 func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, []byte) error) error {
 	var mu sync.Mutex
 	var damaged []*disk.DamageError
-	// The first damage that a stripe reports. If all checksums are correct, the file changed
+	// Damage that a stripe has reported. If all checksums match afterwards, the file was changed
 	// between two reads.
 	var changed *disk.DamageError
 	err := f.stripes(func() func(start, end int64) error {

@@ -34,7 +34,7 @@ func TestDir_RefusesNamesOutside(t *testing.T) {
 			t.Errorf("Create(%q) left the root", name)
 		}
 	}
-	// A link with another name is neither replaced nor followed.
+	// The link g.tmp leads to a file outside the root. Create of g neither replaces nor follows it.
 	if err := os.Symlink(filepath.Join(outside, "f"), filepath.Join(root.Name(), "g.tmp")); err != nil {
 		t.Fatal(err)
 	}

@@ -35,8 +35,8 @@ func Salvage(ctx context.Context, dir disk.FS, name string, visit func(k Key, va
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		// A leaf has its own page number in its header. If the number and the flag match, leaf()
-		// tries the keys and values without further checks.
+		// The header of a leaf has the number of its page, and a flag. If both match, leaf() tries
+		// the keys and values without further checks.
 		if readFull(file, name, n, at) != nil || n.id() != uint64(at/pageSize) || n.flags() != flagLeaf {
 			continue
 		}
@@ -92,7 +92,7 @@ func (s *salvage) page(e entry, base int64) error {
 	if e.size > MaxValueSize || at+size > s.size {
 		return nil
 	}
-	if s.left -= size; s.left < 0 { // Many hostile leaves may refer to the same bytes.
+	if s.left -= size; s.left < 0 { // In a hostile file, many leaves share bytes.
 		return corrupt(s.name, base, pageSize, "its leaves overlap")
 	}
 	if int64(cap(s.buf)) < size {

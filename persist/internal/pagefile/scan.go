@@ -37,8 +37,8 @@ type walk struct {
 	read  readFunc
 	visit visitFunc
 
-	// sparing reads only keys and sizes. It derives keys from their neighbours where possible, and
-	// verifies the checksums of no leaf except the first.
+	// Set for a walk that reads only keys and sizes. Where possible, it computes a key from the key
+	// before it. It verifies the checksums of no leaf except the first.
 	sparing bool
 
 	held   node  // First page of the current leaf.
@@ -81,8 +81,8 @@ func (w *walk) all(b bucket) error {
 	return nil
 }
 
-// node walks the node at the page with number id. The parameter first is the node's first key
-// according to the branch above, or nil. The parameter next is the first key of the next node on
+// node walks the node at the page with number id. The parameter first is the first key of the node,
+// as the branch above states it, or nil. The parameter next is the first key of the next node on
 // the same level, or nil for the last node.
 func (w *walk) node(id uint64, depth int, first, next *Key) error {
 	if depth > maxDepth {
@@ -130,8 +130,9 @@ func (w *walk) branch(n node, id uint64, depth int, first, next *Key) error {
 }
 
 // leaf visits the pages of leaf n. The parameter first is its first key, and next is the first key
-// of the next leaf; nil means unknown. Reading a key can mean reading a block. So a sparing walk
-// reads only the first key if the number of entries shows that the keys are consecutive.
+// of the next leaf; nil means unknown. Reading a key can mean reading a block, which a sparing walk
+// avoids. For example, if a leaf of 4 entries begins with key 10, and the next leaf with key 14,
+// the keys are 10 to 13. So it reads only the first key.
 func (w *walk) leaf(n node, id uint64, depth int, first, next *Key) error {
 	if w.leafDepth == 0 {
 		w.leafDepth = depth

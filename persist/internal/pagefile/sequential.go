@@ -16,7 +16,8 @@ const (
 	// maxLeaf is the maximum size of a leaf with more than one value and more than one page.
 	maxLeaf = 4 * blockSize
 
-	// leafRoom is the space that the open leaf reserves for its header and elements.
+	// leafRoom is the number of bytes before the keys and values of the open leaf. They are
+	// reserved for its header and elements.
 	leafRoom = headerSize + maxLarge*elementSize
 
 	// maxChildren is the maximum number of children of a branch.
@@ -31,16 +32,17 @@ const (
 //
 //	| metas | leaf | ... | leaf | branch | leaf | ... | branch | bucket |
 //
-// Block 0 is written last, so a file that a crash cut off does not look like a page file. Writing
-// starts early, so the device works in parallel. The checksums of blocks are computed before
-// writing.
+// Block 0 is written last, so a file that a crash cut off does not look like a page file. The
+// device begins to write early, while later pages are still being added. The checksums of blocks
+// are computed before writing.
 //
 // The field buf holds the bytes that are not written yet, as they will be in the file. It has whole
 // nodes, and then the open leaf. The field at is the file offset of buf.
 //
-// The open leaf begins with leafRoom reserved bytes, followed by keys and values. The header and
-// the elements go into the reserved bytes when the leaf ends, because their number is known only
-// then. At that time the keys and values move to their final position.
+// The open leaf is the leaf to which put adds pages. It begins with leafRoom reserved bytes,
+// followed by keys and values. When the leaf ends, the number of its elements is known. Then the
+// header and the elements go into the reserved bytes, and the keys and values move to their final
+// position.
 type sequentialTree struct {
 	file disk.File
 	name string // The final name of the file.
@@ -128,8 +130,8 @@ func (t *sequentialTree) endLeaf() {
 // encodeLeaf writes the header and elements of the open leaf.
 func (t *sequentialTree) encodeLeaf(id uint64) {
 	place := headerSize + len(t.sizes)*elementSize // Offset of the next key in the leaf.
-	// The keys and values begin at offset leafRoom. Move them to their place directly after the
-	// elements. A leaf with more than maxLarge elements needs more room, so the bytes move forward.
+	// The keys and values begin at offset leafRoom, which has room for maxLarge elements. Move them
+	// to their place directly after the elements.
 	data := t.buf[t.leaf+leafRoom:]
 	t.buf = slices.Grow(t.buf, max(0, place-leafRoom))[:t.leaf+place+len(data)]
 	copy(t.buf[t.leaf+place:], data)

@@ -14,7 +14,7 @@ import (
 //
 // Verify uses one goroutine with 256 KiB per processor. It returns the error of ctx when ctx ends.
 func (f *File) Verify(ctx context.Context) error {
-	// Without places, readBlocks only verifies checksums.
+	// Verify the checksums. Without places, readBlocks visits no pages.
 	if err := f.readBlocks(ctx, nil, nil); err != nil {
 		return err
 	}
