@@ -108,9 +108,9 @@ func (c *copier) run(ctx context.Context) error {
 	return nil
 }
 
-// sound returns the reason why the store cannot be copied: any visible damage, or a head without a
-// base snapshot. If that snapshot was removed after the snapshots were listed, the error wraps
-// fs.ErrNotExist.
+// sound returns an error if the store cannot be copied. Either it has visible damage, or no
+// snapshot leads to the head. In the second case, the program may have removed the snapshot after
+// it was listed. The error then wraps fs.ErrNotExist.
 func (c *copier) sound() error {
 	errs := c.Faults()
 	if len(errs) == 0 && len(c.CandidateSnapshots(c.Head())) == 0 {
@@ -124,8 +124,8 @@ func (c *copier) sound() error {
 	return errors.Join(errs...)
 }
 
-// newerSlot returns a slot that is newer than record c.last and has the name of an older snapshot.
-// The copy would lack this slot: it has only the older snapshot, which has lost the name.
+// newerSlot finds a save slot that the program saved again after record c.last. The new snapshot is
+// too new to copy, and has taken the name of an older snapshot. So the copy would lack the slot.
 func (c *copier) newerSlot() *SnapshotInfo {
 	for i := range c.Snapshots {
 		s := &c.Snapshots[i]
