@@ -97,8 +97,8 @@ func (s *salvage) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 	}
 }
 
-// dropUnusable makes the rows of unusable pages missing. If a sparse page is unusable, it is
-// unknown which of its indices have rows.
+// dropUnusable treats unusable pages as missing. If a page of a sparse array is missing, it is
+// unknown which of the indices in its range have rows.
 func (s *salvage) dropUnusable() {
 	for k, p := range s.unusable {
 		p.met.remove(int(k.Page))
