@@ -308,8 +308,8 @@ func (o *Owner) maintainLog(ctx context.Context) {
 // entry.
 //
 // The state has the sizes of the files in the log. The next Follow quarantines the bytes beyond
-// these sizes. The files are synced first, because the log may have bytes that are not durable on
-// this machine.
+// these sizes. saveOwnerState first syncs the files. Otherwise a crash of this machine could lose
+// bytes that the log has.
 func (o *Owner) saveOwnerState() error {
 	o.sender.order.Lock()
 	defer o.sender.order.Unlock()

@@ -226,8 +226,8 @@ func (t *replicaFiles) write(o *op) error {
 		return fmt.Errorf("%w: %s, at %d of %d", errGap, o.name, at, size)
 	}
 	f, err := t.writable(o.name)
-	// The file was removed before a crash, and the log removes it again later. Until then, only
-	// record its size.
+	// The file is missing because it was removed before a crash. A later entry removes it again.
+	// Until then, only record its size.
 	if errors.Is(err, fs.ErrNotExist) {
 		t.gone[o.name] = true
 	}

@@ -95,9 +95,9 @@ type sentEntry struct {
 	ops    []op
 }
 
-// keepSent is how many bytes of recent entries the sender retains, in case the log loses them. The
-// sender retains at least one entry. With a memory budget, it retains at most the minimum share of
-// one world.
+// keepSent is how many bytes of recent entries the sender retains. If the log loses these entries,
+// the sender appends them again. The sender retains at least one entry. With a memory budget, it
+// retains at most the minimum share of one world.
 const keepSent = 4 << 20
 
 // The sender checks the log for lost entries after an acknowledgement that took longer than

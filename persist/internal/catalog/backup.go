@@ -62,10 +62,12 @@ func CopyStore(ctx context.Context, from, to disk.FS, durable func() uint64) err
 
 // A copier copies a store. It makes these files durable in this order:
 //
-//	journal.tmp/  snapshots/  seals in journal.tmp  rename journal.tmp to journal
+//	journal.tmp/   the records of the journal
+//	snapshots/     the snapshots
+//	journal.tmp/   the seals, which prove that the journal is complete
+//	journal/       by a rename of journal.tmp/
 //
-// So the copy has no journal until the rename. A directory with snapshots and an unfinished journal
-// does not count as a store, see halfBackup.
+// Before the rename, the copy has no journal. It does not count as a store then, see halfBackup.
 //
 // The copy has the records up to last and their snapshots. Snapshot files are copied byte by byte,
 // together with the other snapshot files that they refer to.

@@ -206,8 +206,9 @@ func (c *Catalog) openSave(name string) error {
 	return nil
 }
 
-// Scan reads the headers of all files of a store. It reads the snapshots first. The journal is read
-// later, so it contains the records of all snapshots, even if a program writes both meanwhile.
+// Scan reads the headers of all files of a store. It reads the snapshots before the journal. A
+// program may write a record and its snapshot meanwhile. So the journal that Scan reads has the
+// records of all snapshots that Scan has read.
 func (c *Catalog) Scan(ctx context.Context) error {
 	if err := c.scanSnapshots(ctx); err != nil {
 		return err

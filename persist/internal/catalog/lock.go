@@ -102,8 +102,8 @@ func describeHolder() string {
 const unreadable = "?"
 
 // LookAtLock returns the text of the lock file and whether the lock is held. It reads the text
-// before and after it checks the lock. ok is false if the text has changed, or if the file system
-// cannot report the lock.
+// before and after it checks the lock. If the text has changed, another process may have taken the
+// lock, and ok is false. ok is also false if the file system cannot report the lock.
 func LookAtLock(files disk.FS) (says string, held, ok bool) {
 	text := func() string {
 		text, err := readLock(files)

@@ -115,8 +115,9 @@ func badPoint(point string) error {
 	return fmt.Errorf("%w: %q; write a tick, @latest, @first, @-5s, @+5s, @02:47:10, @2006-01-02T15:04:05Z, record:N, snap:N, snap:NAME, mark:NAME, tip:N, one of these with ~N behind it, or TICK@ before it", format.ErrPoint, point)
 }
 
-// first returns the oldest loadable ancestor of the newest state. The journal may contain older
-// ticks. In a damaged store, the result is the oldest known ancestor.
+// first returns the oldest ancestor of the newest state that can be loaded. The journal may contain
+// older ticks, without a snapshot before them. In a damaged store, the result is the oldest known
+// ancestor.
 func (c *Catalog) first() uint64 {
 	if s, ok := c.OldestBase(c.End()); ok && len(c.Damage()) == 0 {
 		return s.ID.Seq

@@ -285,8 +285,9 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 	if c.IsSave() || len(c.Faults()) == 0 {
 		return head, nil
 	}
-	// Search backwards from target for a state that can be reached. If an unknown record interrupts
-	// the path, LastReachableBefore returns an older target.
+	// Search backwards from target for a state that can be reached. whole has the states with a
+	// usable snapshot. If the path ends at an unknown record, LastReachableBefore returns an older
+	// target.
 	whole, target := map[uint64]bool{}, head
 	var usable []SnapshotInfo
 	for _, s := range c.Snapshots {
@@ -460,8 +461,9 @@ func (c *Catalog) Advance(im *image.Image, r *Record) error {
 	return nil
 }
 
-// SameSchemaPath reports whether the records from s to seq use the schema of s. After a conversion,
-// the records before it and the snapshot after it have different schemas.
+// SameSchemaPath reports whether the records from s to seq use the schema of s. It returns false if
+// the store was converted in the state of s: the records then use the schema of another snapshot of
+// that state.
 func (c *Catalog) SameSchemaPath(s SnapshotInfo, seq uint64) bool {
 	if !c.converted() {
 		return true

@@ -153,9 +153,8 @@ func (c *Catalog) EntriesBetween(first, last uint64) []journal.Entry {
 	return all[from:max(from, to)]
 }
 
-// Path returns the records that lead from one state to a later one, oldest first. from: the last
-// record of the first state, to: the last record of the later state. The first record must be an
-// ancestor of the second one.
+// Path returns the records after record from, up to and including record to, oldest first. Record
+// from must be an ancestor of record to.
 func (c *Catalog) Path(from, to uint64) ([]journal.Entry, error) {
 	path, err := c.Log.Path(from, to)
 	if err != nil {

@@ -93,14 +93,18 @@ func (c *opCheck) compare(im *Image) error {
 	return nil
 }
 
-// An opSet is a set of entities during the operations of a tick. It is reused for the next tick and
-// allocates nothing in the steady state.
+// An opSet is a set of entities that changes with the operations of a tick, such as the alive
+// entities. It records only the entities with operations. before() says whether any other entity is
+// a member. An opSet is reused for the next tick, and then allocates nothing.
 type opSet struct {
-	n       int
-	cleared bool // If set, only entities in the map known can be members.
-	// Reports whether an entity that is not in the map known was a member before the tick.
+	n int
+	// Set after an operation that removes all members. Then before() does not count.
+	cleared bool
+	// Reports whether an entity is a member in the image. Until the patches are applied, the image
+	// has the state before the tick.
 	before func(ecs.Entity) bool
-	known  entityMap // The entities with operations, and whether each is a member now.
+	// The entities with operations since the last clear, and whether each is a member now.
+	known entityMap
 }
 
 // begin resets s to the set in the image, which has n entities.

@@ -9,8 +9,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A past is the state that a snapshot copies: a [raw.Pin] of a tick, or the current world. A nil
-// storage stands for the registry.
+// A past is the state that a snapshot copies. It is a [raw.Pin], which has the state at the end of
+// a tick, or the current world. As an argument, a nil storage means the registry.
 //
 // The caller calls Stage, then AppendEntities and AppendRows for parts of the staged rows, then
 // Done. After Done, the caller does not read these rows again.
