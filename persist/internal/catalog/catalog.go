@@ -206,9 +206,9 @@ func (c *Catalog) openSave(name string) error {
 	return nil
 }
 
-// Scan reads the headers of all files of a store. It reads the snapshots before the journal. A
-// program may write a record and its snapshot meanwhile. So the journal that Scan reads has the
-// records of all snapshots that Scan has read.
+// Scan reads the headers of all files of a store. A program may write the store meanwhile. It
+// writes a record before the snapshot of its state. So Scan reads the snapshots first, and then the
+// journal, which has the records of all these snapshots.
 func (c *Catalog) Scan(ctx context.Context) error {
 	if err := c.scanSnapshots(ctx); err != nil {
 		return err

@@ -166,9 +166,9 @@ func (l *loading) resolve(ctx context.Context) error {
 	return nil
 }
 
-// repeat handles references of one page of entities to another page of the same file. The entities
-// of the other page are in the image already, so repeat copies them there. It removes these
-// references from the map wanted. It must run before pages of other files are in place.
+// repeat handles pages of entities that are references to a page of the same file. The entities of
+// that page are in the image already, so repeat copies them. It removes these references from the
+// map wanted. It must run before pages of other files are in place.
 func (l *loading) repeat(ctx context.Context, wanted map[pagefile.Key][]reference) error {
 	var repeats []reference
 	maps.DeleteFunc(wanted, func(there pagefile.Key, refs []reference) bool {
