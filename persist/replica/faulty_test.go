@@ -188,8 +188,8 @@ func TestRebase_ClaimLost(t *testing.T) {
 	require.NoError(t, f.Wait(background, o.Position()))
 	next, err := f.Claim(background)
 	require.NoError(t, err)
-	// Memory.Forget lets no append fail. So the owners do not notice the loss before Rebase checks
-	// the log.
+	// Appends still succeed after Memory.Forget. So the owners do not notice the loss before Rebase
+	// checks the log.
 	log.Forget(1)
 	g.play(t, store)
 	require.NoError(t, store.Sync(background))

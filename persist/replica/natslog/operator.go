@@ -91,8 +91,8 @@ func remedyOf(err error) (r remedy, ok bool) {
 	return r, false
 }
 
-// explain returns err, or an [operatorError] if only an operator can resolve it. The result stays
-// reports whether the error is permanent. The argument last is the last error of the connection
+// explain returns err, or an [operatorError] if only an operator can resolve it. The second result
+// is true if the error is permanent. The parameter last is the newest error of the connection
 // before the attempt. If the connection has another error now, that may be why no server answered.
 func (e *engine) explain(err, last error) (explained error, stays bool) {
 	if err == nil || errors.Is(err, replica.ErrOperator) {
