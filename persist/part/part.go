@@ -151,8 +151,9 @@ func newPart(w *ecs.World, keep func(ecs.AnyStorage) bool) (*Part, error) {
 		}
 	}
 	p := &Part{world: w.Blank(func(s ecs.AnyStorage) bool { return !reserved(s) && keep(s) })}
-	// A save of a whole world lacks these two components, but may have one with the same fields.
-	// The empty list says that such a component is another component, and not renamed.
+	// A save of a whole world does not have these two components. It may have another component
+	// with the same fields, which could be mistaken for a renamed one. The empty list of former
+	// names prevents that.
 	var errs [2]error
 	p.origins, errs[0] = ecs.Register(p.world, ecs.Component[origin]{Name: originName, FormerNames: []string{}})
 	p.outside, errs[1] = ecs.Register(p.world, ecs.Component[outside]{Name: outsideName, FormerNames: []string{}})

@@ -19,7 +19,7 @@ func TestOwner_IdleSendsFewHeartbeats(t *testing.T) {
 	o, err := follow(t, log, disktest.New(), options).Claim(background)
 	require.NoError(t, err)
 	f := follow(t, log, disktest.New(), options)
-	// Wait until the first heartbeats, which have shorter intervals, are over.
+	// The first heartbeats have shorter intervals. Wait until they are over.
 	require.NoError(t, f.Wait(background, o.Position()+5))
 	assert.Less(t, time.Since(f.Fresh()), 10*time.Second)
 	begun, at := time.Now(), f.Position()

@@ -15,15 +15,16 @@ import (
 // entry that the store includes. begin continues with the next entry, except in these cases:
 //
 //   - There is neither a store nor a state: Read the log from the beginning.
-//   - There is a store without a state: In a new log, a later claim sends the store. In a log that
-//     has or had entries, this is an error.
+//   - There is a store without a state, and the log is new: Keep the store. The first claim sends
+//     it to the log.
+//   - There is a store without a state, and the log has or had entries: This is an error.
 //   - The state is damaged, or the files do not match it: Quarantine the store, and read the log
 //     from the beginning.
 //   - The next entries were trimmed: Read the log from its oldest entry.
 //   - The log ends before the entry in state: This is an error. With Forget, read the log from the
 //     beginning.
-//   - The log was emptied before this machine had all entries: This is an error. With Forget, a
-//     later claim sends the store.
+//   - The log was emptied before this machine had all entries: This is an error. With Forget, keep
+//     the store. The next claim sends it to the log.
 func (f *Follower) begin(ctx context.Context) error {
 	s, err := readState(f.files)
 	damaged := errors.Is(err, errState)
@@ -61,7 +62,7 @@ func (f *Follower) begin(ctx context.Context) error {
 	if err == nil {
 		err = f.catchUp(ctx, last)
 	}
-	// The files lack operations that the file state includes, so read the log again from its
+	// The file state includes operations that the files lack. So read the log again from its
 	// beginning.
 	if errors.Is(err, errGap) {
 		f.tree, f.next, f.at, f.end, f.owned = nil, nil, trail{}, 0, true
@@ -145,8 +146,8 @@ func (f *Follower) resumeState(ctx context.Context, s *state, first Position) er
 	return nil
 }
 
-// catchUp applies the entries up to last. Then it quarantines files that the log does not have. If
-// the log has no complete store yet, completeStore() quarantines these files later.
+// catchUp applies the entries up to last. Then it quarantines files and bytes that the log does not
+// have. This needs a complete store in the log. Without one, completeStore() does it later.
 func (f *Follower) catchUp(ctx context.Context, last Position) error {
 	err := f.retry(ctx, func() error { return f.read(ctx, &last) })
 	if !errors.Is(err, errReached) {

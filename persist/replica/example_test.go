@@ -41,7 +41,7 @@ func (m *machine) run(ctx context.Context) error {
 	return nil
 }
 
-// turn follows the store until this machine owns it, and owns it until that ends.
+// turn follows the store, claims it when possible, and returns when this machine has lost it.
 func (m *machine) turn(ctx context.Context) error {
 	f, err := replica.Follow(ctx, m.log, m.files, replica.Options{Name: m.name})
 	if err != nil {
@@ -84,7 +84,7 @@ func standBy(ctx context.Context, f *replica.Follower) (*replica.Owner, error) {
 func playWorld(ctx context.Context, o *replica.Owner, w *ecs.World, step func()) error {
 	store, err := o.Open(ctx, w, persist.Options{})
 	if err != nil {
-		// Also if the component types do not fit: persist.ErrSchema.
+		// For example, the component types do not fit: persist.ErrSchema.
 		return fmt.Errorf("open: %w", err)
 	}
 	for ended := true; err == nil && ctx.Err() == nil; {
@@ -94,7 +94,7 @@ func playWorld(ctx context.Context, o *replica.Owner, w *ecs.World, step func())
 		err = store.Commit()
 		if ended = err == nil; errors.Is(err, persist.ErrBacklog) {
 			slog.Warn("ticks wait for the log", "reason", err)
-			err = o.Err() // The tick did not end. The next Commit ends it.
+			err = o.Err() // The tick is not committed. The next Commit tries again.
 		}
 		pause(ctx, time.Second/60)
 	}

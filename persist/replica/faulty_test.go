@@ -159,7 +159,7 @@ func TestOwner_LaterClaimLost(t *testing.T) {
 	require.ErrorIs(t, next.Rebase(background), persist.ErrLost)
 	require.NoError(t, next.Close())
 
-	// The log has an entry that next appended after the loss of its claim. Readers skip this entry.
+	// After the loss of its claim, next has appended an entry: the offer. Readers skip this entry.
 	for range 3 {
 		g.play(t, store)
 		require.NoError(t, store.Sync(background))
@@ -188,7 +188,8 @@ func TestRebase_ClaimLost(t *testing.T) {
 	require.NoError(t, f.Wait(background, o.Position()))
 	next, err := f.Claim(background)
 	require.NoError(t, err)
-	// No append fails, so the owners do not check the log before Rebase.
+	// Appends still succeed after Memory.Forget. So the owners do not notice the loss before Rebase
+	// checks the log.
 	log.Forget(1)
 	g.play(t, store)
 	require.NoError(t, store.Sync(background))
@@ -206,7 +207,8 @@ func TestRebase_ClaimLost(t *testing.T) {
 	require.NoError(t, fresh.Close())
 }
 
-// A claim is refused if the log has replaced the entry before the claim. Readers skip the claim.
+// A machine appends its claim after the last entry that it has read. The claim is refused if the
+// log now has another entry at that position. Readers skip such a claim.
 func TestClaim_LastEntryReplaced(t *testing.T) {
 	log := &replicatest.Log{}
 	g, o, store := own(t, follow(t, log.Link(1), disktest.New(), replica.Options{}))
@@ -254,8 +256,8 @@ func TestFollow_LogReportsStaleBounds(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
-// An owner without an answer may query a server with a stale state. It must not report lost
-// entries.
+// An owner that gets no answer to an append reads the log. The server that it reads may have an old
+// state. The owner must not report lost entries then.
 func TestOwner_StaleBounds(t *testing.T) {
 	log := &replicatest.Log{}
 	link := log.Link(1)
@@ -422,7 +424,8 @@ func (s *faultySim) confirm(i int, err error) error {
 		s.lost++
 	}
 	if err != nil {
-		n.close() // Close the machine, because the log may still get the entries.
+		// The append failed, but the log may still get its entries later. So close the machine.
+		n.close()
 		return s.answered(i, err)
 	}
 	s.confirmed++

@@ -36,14 +36,15 @@ type Options struct {
 	Heartbeat time.Duration
 
 	// Budget bounds the memory of all stores that share it. It counts ticks that wait for the log
-	// or the disk, and entries that the owner retains in case the log loses them. The default nil
-	// means no bound.
+	// or the disk. It also counts entries that the owner retains in case the log loses them. The
+	// default nil means no bound.
 	//
 	// [Owner.Open] uses it as [persist.Options.Budget]. For a store that a [persist.Follower]
-	// opens, set both options. Each world has two shares.
+	// opens, set both options. Each world takes two shares of the budget: one for its journal, and
+	// one for its entries.
 	//
-	// If all logs stop at once, the memory can reach three times the budget. A waiting batch exists
-	// in the journal, as operations, and as an entry.
+	// If all logs stop at once, the memory can reach three times the budget. Each waiting tick can
+	// then exist three times: as bytes of the journal, as operations, and as an entry.
 	Budget *budget.Budget
 
 	// Version says which states of the world this program can open, and which state it writes.
@@ -99,9 +100,11 @@ type Follower struct {
 	at      trail     // The newest valid entries that were applied, newest first.
 	skipped link      // The last entry that was not valid; see continuesLog.
 	fresh   time.Time // When the last valid entry was read, or when Follow was called.
-	// Whether f.fresh is the time of an entry.
+	// Whether an entry has arrived since the call of Follow. Then f.fresh is the time of an entry.
 	timed bool
-	gap   time.Duration // The time between the last two entries, or an upper bound.
+	// The time between the last two entries. Follow sets it to an upper bound, or to 0 if there are
+	// no entries.
+	gap time.Duration
 	// Bytes of entries since the beginning of the last complete store in the log.
 	logged int64
 	// The value of f.logged at the last opBegin.
@@ -416,7 +419,8 @@ func (f *Follower) read(ctx context.Context, upto *Position) error {
 		}
 		f.mu.Lock()
 		if f.stuck = err; errors.As(err, new(*unansweredError)) {
-			// Without an answer of the log, the entry may be valid.
+			// The log did not say whether the entry is valid. f.stuck has only errors of this
+			// machine, or of entries.
 			f.stuck = nil
 		} else if err != nil {
 			f.wakeWaiters()
@@ -449,15 +453,16 @@ func (f *Follower) fillGap(ctx context.Context, e Entry) error {
 	}
 }
 
-// continuesLog reports whether entry e is valid. A valid entry names the last valid entry as its
-// predecessor. If e names another entry, there are these cases:
+// continuesLog reports whether entry e is valid. Each entry names the entry before it. If e names
+// the last valid entry, e is valid. Otherwise there are these cases:
 //
-//   - The named entry is newer and was trimmed: e is valid. The follower drops its files until an
+//   - e names a newer entry, which was trimmed: e is valid. The follower drops its files until an
 //     owner sends all files again.
-//   - The named entry is newer and the log does not show it: The result is a [HoleError].
-//   - The log still has the last valid entry: e is invalid, because it continues a lost or invalid
-//     entry.
-//   - The log has lost the last valid entry: The result is a [ShorterError].
+//   - e names a newer entry, which the log does not show: The result is a [HoleError].
+//   - e names any other entry, and the log still has the last valid entry: e is invalid. Its writer
+//     did not know the last valid entry.
+//   - e names any other entry, and the log has lost the last valid entry: The result is a
+//     [ShorterError].
 func (f *Follower) continuesLog(ctx context.Context, e Entry, h header, ops []op) (ok bool, err error) {
 	unknown := f.at[0].ID == entryID{}
 	if h.before == f.at[0] || unknown && f.at[0].Position > 0 && h.before.Position == f.at[0].Position {
@@ -493,9 +498,9 @@ func (f *Follower) continuesLog(ctx context.Context, e Entry, h header, ops []op
 	return false, err
 }
 
-// recheck searches for a valid entry between the last valid entry and e. The log may have lost an
-// invalid entry, and may have a valid one at the same position now. Then, recheck returns a
-// [HoleError], and reading continues after the last valid entry.
+// recheck looks for a valid entry between the last valid entry and e. The log may have lost an
+// invalid entry, and may now have a valid entry at its position. If recheck finds one, it returns a
+// [HoleError], and reading starts again after the last valid entry.
 func (f *Follower) recheck(ctx context.Context, e Entry) error {
 	next, _, err := continuation(ctx, f.log, f.at[0], e.Position)
 	if err != nil || next.Position == 0 || next.Position >= e.Position {

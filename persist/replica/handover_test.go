@@ -151,7 +151,7 @@ func TestHandover_CutAtEveryAppend(t *testing.T) {
 		}
 		done()
 		whole := err == nil
-		// CutAfter has no effect if the handover needs fewer appends.
+		// If the handover needed fewer appends than cut, CutAfter has not cut the link yet.
 		link.Cut(true)
 		crashed := files.Crash() // This machine remains cut off until the end of the test.
 		taken, err := b.Claim(background)

@@ -109,9 +109,9 @@ var (
 	errTrimmed   = errors.New("replica: the entry was trimmed")
 )
 
-// A trail has the newest valid entries, newest first. It serves to check a log. The newest entry
-// alone is not enough: if an engine executes an append late, the entry before it may be missing or
-// invalid.
+// A trail has the newest valid entries, newest first. Comparing a trail with a log shows whether
+// the log has lost entries. The newest entry alone does not show that. An engine may lose an entry,
+// and execute a late append of the next entry afterwards.
 type trail [4]link
 
 // push adds an entry, and drops the oldest one.
@@ -120,9 +120,10 @@ func (t *trail) push(l link) {
 	t[0] = l
 }
 
-// check returns nil if the log still has the entries of t, apart from trimmed entries. In the log,
-// each entry must be the first that names the entry before it. If the log has lost an entry, check
-// returns a [ShorterError]. It also returns the errors of checkLink.
+// check returns nil if the log still has the entries of t, apart from trimmed entries. Several
+// entries in a log can name the same entry before them, and only the first of these is valid. So
+// check also compares which one is the first. If the log has lost an entry, check returns a
+// [ShorterError]. It also returns the errors of checkLink.
 func (t *trail) check(ctx context.Context, log Log) error {
 	oldest := len(t) - 1
 	for ; oldest > 0; oldest-- {
@@ -155,9 +156,9 @@ func (t *trail) check(ctx context.Context, log Log) error {
 	return nil
 }
 
-// continuation searches the entries after l for the first entry that names l as its predecessor,
-// and returns it. The search ends with the first entry at upto or later, which continuation then
-// returns. At the end of the log, it returns the zero Entry.
+// continuation returns the first entry after l that names l as the entry before it. If there is no
+// such entry before the position upto, it returns the first entry at upto or later. At the end of
+// the log, it returns the zero Entry.
 func continuation(ctx context.Context, log Log, l link, upto Position) (e Entry, h header, err error) {
 	for after := l.Position; ; after = e.Position {
 		if e, err = log.Next(ctx, after); err != nil || e.Position == 0 {

@@ -32,9 +32,9 @@ type monitor struct {
 	tried time.Time
 }
 
-// calm is the running time of a call after which the failure of the previous call counts as
-// resolved. Engines report failures sooner. A call that reads entries does not return while the log
-// works.
+// calm is how long a call must run before the failure of the previous call counts as resolved.
+// Engines report failures sooner. A call that reads entries shows its success only in this way,
+// because it does not return while the log works.
 const calm = 5 * time.Second
 
 // begin records that a call begins.

@@ -37,13 +37,15 @@ type Owner struct {
 	cancel  context.CancelCauseFunc // Stops the sender from waiting for the log.
 	done    chan struct{}           // Closed when the goroutine of maintainLog has ended.
 	watched chan struct{}           // Closed when the goroutine of watch has ended.
-	// Counts the beginnings and the ends of trims, so that a reader of the log notices a trim.
+	// Increased before and after each trim. If it has changed during a reading of the log, a trim
+	// may have removed entries meanwhile.
 	trims atomic.Uint64
 	term  uint64
 }
 
-// termEpochs is the number of journal epochs in one term. Each opening of the store starts an
-// epoch. After more than termEpochs openings, an owner would use epochs of the next term.
+// termEpochs is the number of journal epochs in one term: term 2 has the epochs from 2*termEpochs
+// on. Each opening of the store starts an epoch. More than termEpochs openings by one owner would
+// take epochs of the next term.
 const termEpochs = 1 << 16
 
 // Claim makes this machine the owner. The previous owner cannot confirm more ticks. After Claim, f
@@ -119,8 +121,8 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 		s.sizes[name], s.sent[name] = size, size
 	}
 	f.mu.Lock()
-	// Record that this machine is the owner before its first write. After a crash, its files may
-	// have data that the log does not have. Drop unfinished files, because no owner sends the rest.
+	// Record the ownership before the first write of the owner. From then on, the files may have
+	// data that the log does not have. Drop unfinished files, because no owner sends the rest.
 	f.at, f.end, f.term, f.info, f.owned, f.next, f.origin = s.at, s.end, term, info, true, nil, first
 	f.offer.set(false)
 	if err = t.dropParts(); err == nil {
@@ -152,8 +154,9 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	return o, nil
 }
 
-// nextTerm returns a term above the terms of all earlier claims. If this machine's store is not in
-// the log yet, the epochs of the term are also above the epochs in the journal.
+// nextTerm returns a higher term than all earlier claims. If the claim sends an existing store, the
+// journal of that store already has epochs. The term is then so high that its epochs are also
+// higher.
 func (f *Follower) nextTerm(ctx context.Context) (uint64, error) {
 	term := f.term + 1
 	if f.tree != nil {
@@ -305,8 +308,8 @@ func (o *Owner) maintainLog(ctx context.Context) {
 // entry.
 //
 // The state has the sizes of the files in the log. The next Follow quarantines the bytes beyond
-// these sizes. The files are synced first, because the log may have bytes that are not durable on
-// this machine.
+// these sizes. saveOwnerState first syncs the files. Otherwise a crash of this machine could lose
+// bytes that the log has.
 func (o *Owner) saveOwnerState() error {
 	o.sender.order.Lock()
 	defer o.sender.order.Unlock()
@@ -323,8 +326,9 @@ func (o *Owner) saveOwnerState() error {
 	for _, name := range names {
 		file, err := f.files.OpenWrite(t.path(name))
 		if errors.Is(err, fs.ErrNotExist) {
-			// The file was removed after the sizes were copied. If a crash undoes the removal, this
-			// machine gets all files again.
+			// The file was removed after the sizes were copied, so it cannot be synced. After a
+			// crash, the file may exist again with fewer bytes. This machine then gets all files
+			// again.
 			continue
 		}
 		if err == nil {
@@ -359,7 +363,8 @@ func (o *Owner) Offer(ctx context.Context, to string) error {
 }
 
 // within calls f, and returns its error. If ctx ends first, within returns the error of ctx, and f
-// continues, because entries are sent in order and cannot be withdrawn.
+// continues in the background. It cannot stop, because entries are sent in order and cannot be
+// withdrawn.
 func within(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -375,7 +380,7 @@ func within(ctx context.Context, f func() error) error {
 // no more ticks. Close the store first. To continue as a follower, call [Follow].
 func (o *Owner) Close() error {
 	f := o.f
-	// Set this error first, so that a running Rebase releases f.turn.
+	// A running Rebase holds f.turn. This error ends it, so that Close can lock f.turn below.
 	_ = o.sender.fail(persist.ErrClosed)
 	o.cancel(errors.New("the owner has closed"))
 	<-o.done

@@ -21,9 +21,9 @@ import (
 //	aside/N/NAME               a file that the log does not have
 //	aside/N/NAME.from-OFFSET   the bytes of a file from OFFSET on, if the log has the file
 //
-// A file has several OFFSET files if a later difference has a lower offset. Each of these files
-// ends where the next file begins. To restore the original file, take the log's bytes up to the
-// lowest OFFSET, and append the OFFSET files in order.
+// A file has several OFFSET files if bytes at a lower offset were quarantined later. For example,
+// NAME.from-200 is first, and NAME.from-100 then has the bytes 100 to 199. To restore the original
+// file, take the log's bytes up to the lowest OFFSET, and append the OFFSET files in order.
 //
 // An OFFSET file is durable before its bytes are overwritten in the store. After a crash, a file
 // named .tmp is unfinished, and its bytes are still in the store.

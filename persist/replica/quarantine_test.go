@@ -138,8 +138,8 @@ func (p *asideProgram) follow(mem *disktest.Mem, a *quarantine) error {
 }
 
 // lowest returns the offset from which a file must be quarantined, or -1 if the log never had the
-// file. This is the first byte that differs from any content of the file in the log, or the end of
-// the last content.
+// file. The log may have given the file several contents in turn. The offset is the first byte that
+// differs from one of these contents, but at most the length of the last one.
 func (p *asideProgram) lowest(name string) int64 {
 	was := p.was[name]
 	if len(was) == 0 {

@@ -24,7 +24,7 @@ const (
 func (o *Owner) watch(ctx context.Context) {
 	defer close(o.watched)
 	var read link // The last entry that was read back. Zero before the first reading.
-	// next: the time of the next reading. all: the time from which a reading covers the whole log.
+	// next is the time of the next reading. A reading after the time all covers the whole log.
 	var next, all time.Time
 	failures, trims := o.sender.monitor.failures(), o.trims.Load()
 	every := o.f.options.readBack()
@@ -57,9 +57,9 @@ func (o *Owner) watch(ctx context.Context) {
 }
 
 // readBack reads the entries after a given one, up to the last entry that the owner appended. It
-// returns the link of that last entry. If an entry is missing in two readings, even on the server
-// that decides on appends, it returns a [HoleError]. It also returns a HoleError if a reading from
-// the beginning finds no complete store.
+// returns the link of that last entry. If a reading fails twice, readBack returns a [HoleError]. A
+// reading fails if an entry is missing, even on the server that decides on appends. A reading from
+// the beginning also fails if it finds no complete store.
 func (o *Owner) readBack(ctx context.Context, from link) (upto link, err error) {
 	for range 2 {
 		trims := o.trims.Load()
@@ -153,7 +153,8 @@ func (r *logReading) addEntry(e Entry) bool {
 		return false
 	}
 	switch {
-	case h.before == r.at || r.at == link{}: // The log may begin at any entry.
+	// If r.at is zero, e is the oldest entry of the log. The entry before it may be trimmed.
+	case h.before == r.at || r.at == link{}:
 	case h.before.Position > r.end:
 		return false
 	default:

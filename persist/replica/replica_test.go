@@ -323,8 +323,8 @@ func TestFollow_TrimmedLog(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-// While a file is sent, its last part and its name must follow each other without a write between
-// them. A new follower would miss such a write.
+// Ticks write to a file while Rebase sends it. No write may be sent between the last part of the
+// file and its name, because a new follower would miss such a write.
 func TestRebase_DuringTicks(t *testing.T) {
 	log := &replica.Memory{}
 	g, o, store := own(t, follow(t, log, disktest.New(), replica.Options{}))

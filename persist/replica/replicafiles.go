@@ -20,16 +20,18 @@ import (
 //	opWrite    writes to name              sizes[name]
 //	opRemove   removes name and name.tmp   both are removed
 //
-// The files may be newer than sizes, for two reasons. After a crash, operations are applied again.
-// An owner writes its files before the log has the writes. Therefore, applyOp compares new bytes
-// with the file. The first different byte and all bytes after it were never confirmed, so applyOp
-// quarantines these bytes. At the end of the log, tidyDirs compares names and sizes.
+// The files may already have later bytes than the operations so far, for two reasons. After a
+// crash, operations are applied again. An owner writes to its files before the log has the writes.
+// Therefore, applyOp compares new bytes with the file. If a byte differs, the bytes of the file
+// from there on were never confirmed, so applyOp quarantines them. At the end of the log, tidyDirs
+// compares names and sizes.
 type replicaFiles struct {
 	top   disk.FS          // The directory of the follower.
 	dir   string           // Directory of the store, below top.
 	sizes map[string]int64 // Sizes of the files, according to the log.
 	parts map[string]int64 // Sizes of unfinished files, which have no name yet.
-	// Missing files, which were removed before a crash. The log still has to remove them again.
+	// Files that are missing because they were removed before a crash. A later entry of the log
+	// removes them again.
 	gone map[string]bool
 	// Files that are open for writing, by name. Their last writes may not be durable yet.
 	open  map[string]disk.File
@@ -116,7 +118,8 @@ func (t *replicaFiles) dropPart(name string) error {
 // unfinished file of that name.
 func (t *replicaFiles) addPart(o *op) error {
 	if _, named := t.sizes[o.name]; named {
-		return nil // The log sends the file again for new followers; this machine already has it.
+		// This machine already has the file. The log sends it again for new followers.
+		return nil
 	}
 	temp := o.name + tempSuffix
 	if o.number == 0 {
@@ -135,8 +138,8 @@ func (t *replicaFiles) addPart(o *op) error {
 	if int64(o.number) > t.parts[o.name] {
 		return fmt.Errorf("%w: %s begins at %d", errGap, o.name, o.number)
 	}
-	// If the temporary file is missing, it got its name before a crash. Then, nameWhole uses the
-	// named file.
+	// If the temporary file is missing, a crash came after its renaming. The operations are applied
+	// again, and nameWhole then finds the file under its name.
 	if err := t.writeAt(temp, o.data, int64(o.number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -223,8 +226,8 @@ func (t *replicaFiles) write(o *op) error {
 		return fmt.Errorf("%w: %s, at %d of %d", errGap, o.name, at, size)
 	}
 	f, err := t.writable(o.name)
-	// The file was removed before a crash, and the log removes it again later. Until then, only
-	// record its size.
+	// The file is missing because it was removed before a crash. A later entry removes it again.
+	// Until then, only record its size.
 	if errors.Is(err, fs.ErrNotExist) {
 		t.gone[o.name] = true
 	}

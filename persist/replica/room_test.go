@@ -19,8 +19,8 @@ import (
 // continue.
 func TestOwner_ResendsFilesBeforeLogIsFull(t *testing.T) {
 	log := &replicatest.Log{}
-	// About 20 MiB are usable, because 4 MiB are reserved to send all files. Without a limit, the
-	// owner sends all files after 16 MiB.
+	// The owner reserves 4 MiB to send all files, so about 20 MiB are usable. An owner whose log
+	// has no limit sends all files after 16 MiB.
 	log.Limit(24 << 20)
 	f := follow(t, log.Link(1), disktest.New(), replica.Options{})
 	o, err := f.Claim(background)

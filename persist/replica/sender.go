@@ -60,8 +60,9 @@ type sender struct {
 	// Set if the next append must first verify that the log still has the entries in s.at.
 	check bool
 	heard time.Time // When the log last acknowledged an entry.
-	// The time since which the log lacks an entry that is no longer in s.recent. Zero if the log
-	// lacks no such entry.
+	// When the sender first found that the log lacks an entry, and that s.recent no longer has it.
+	// Zero if the log has all older entries. The answer of the log may be stale, so the sender
+	// retries for a while.
 	short time.Time
 	beats int // Heartbeats since the last entry with operations.
 	room  room
@@ -94,14 +95,15 @@ type sentEntry struct {
 	ops    []op
 }
 
-// keepSent is how many bytes of recent entries the sender retains, in case the log loses them. The
-// sender retains at least one entry. With a memory budget, it retains at most the minimum share of
-// one world.
+// keepSent is how many bytes of recent entries the sender retains. If the log loses these entries,
+// the sender appends them again. The sender retains at least one entry. With a memory budget, it
+// retains at most the minimum share of one world.
 const keepSent = 4 << 20
 
-// The log is checked after an acknowledgement that took longer than slowAnswer, or that follows a
-// silence of longSilence. Logs lose entries when servers end or when the leader changes. Both
-// events take longer than these times. An owner with heartbeats is never silent for that long.
+// The sender checks the log for lost entries after an acknowledgement that took longer than
+// slowAnswer. It also does so after a silence of longSilence. Logs lose entries when servers end or
+// when the leader changes, and they acknowledge no entry for longer than these times then. An owner
+// with heartbeats is never silent for that long.
 const (
 	slowAnswer  = time.Second
 	longSilence = 2 * time.Second
@@ -136,7 +138,7 @@ func (s *sender) keepEntry(e sentEntry) {
 		n := memoryOf(s.recent[0].ops)
 		s.kept -= n
 		s.share.Release(n)
-		// Drop the data, because other entries keep the same array in memory.
+		// Drop the data. The operations are a part of an array that other entries keep in memory.
 		clear(s.recent[0].ops)
 		s.recent[0] = sentEntry{}
 		s.recent = s.recent[1:]
@@ -242,7 +244,7 @@ func (s *sender) flushSome(limit int) (more bool, err error) {
 			n++
 		}
 		err = s.append(ops[:n])
-		// The call of append has counted the retained entry.
+		// append has counted the memory of these operations again, as a part of s.recent.
 		s.share.Release(memoryOf(ops[:n]))
 		ops, total = ops[n:], total+size
 	}
@@ -311,8 +313,9 @@ func (s *sender) heartbeatDue(every time.Duration) time.Duration { return every 
 // minLog is the minimum number of bytes of entries before the owner sends all files again.
 const minLog = 16 << 20
 
-// countOp records which bytes of the files the log has after an operation. It ignores parts and
-// names of files that the log already has: these are sent for new followers.
+// countOp records which bytes of the files the log has after an operation. The owner may send a
+// file again for new followers. countOp ignores these parts and names, because the log has the file
+// already.
 func (s *sender) countOp(o *op) {
 	switch o.kind {
 	case opPart:
@@ -479,8 +482,8 @@ func (s *sender) headerAfter(after Position) (h header, at Position, err error) 
 // machines know these positions. It returns an error if s.recent no longer has the entries, or if
 // another machine has appended to the log.
 //
-// The bounds may be from a stale answer, so the log may still have the entries. Then, a later call
-// gets a newer answer.
+// The bounds may come from a server with an old state, while the log still has the entries.
+// reappend then returns errOldAnswer, and the caller tries again with newer bounds.
 func (s *sender) reappend(first, last Position) error {
 	report := &ShorterError{Known: s.at[0].Position, Last: last}
 	i := slices.IndexFunc(s.recent, func(e sentEntry) bool { return e.before.Position == last })
@@ -527,9 +530,9 @@ func (s *sender) reappend(first, last Position) error {
 	return nil
 }
 
-// publish sends the content of a file to the log, and then gives the file its name. Under one lock,
-// the file gets its name on this machine, and opWhole is appended. Therefore, no write under the
-// new name reaches the log earlier.
+// publish sends the content of a file to the log, and then gives the file its name. It renames the
+// file on this machine and appends opWhole under one lock. So a write under the new name cannot
+// reach the log before opWhole.
 func (s *sender) publish(files disk.FS, from, to string, name func(from, to string) error) error {
 	f, err := files.Open(from)
 	if err != nil {
@@ -538,7 +541,7 @@ func (s *sender) publish(files disk.FS, from, to string, name func(from, to stri
 	defer f.Close()
 	size, err := f.Size()
 	if err == nil && s.isRemovalPending(to) {
-		// Send a pending removal first, because it would drop the parts of the file.
+		// Send a pending removal of that name first. After the parts, it would drop them.
 		err = s.flush()
 	}
 	if err != nil {

@@ -104,7 +104,7 @@ type sim struct {
 	nodes []*simNode
 	ticks int
 	told  []string
-	// The state of the previous commit, by the state of each commit.
+	// For each committed state, the state of the commit before it.
 	parent map[ecs.Digest]ecs.Digest
 	// The confirmed states in order. Each state descends from all earlier ones.
 	states []ecs.Digest
@@ -270,11 +270,13 @@ func (s *sim) begin(n *simNode) error {
 		return nil
 	}
 	if !n.wrote {
-		// The log has all bytes of a machine that was not the owner. A crash may lose such bytes.
+		// This machine was not the owner, so it had only bytes of the log. It may have lost some of
+		// them in a crash.
 		return nil
 	}
 	n.wrote = false
-	// Read the file names in the log. A late entry may name a file that a new owner has removed.
+	// Read the file names in the log. A file may be missing now if the log names it: a late entry
+	// has named the file, and a new owner has removed it.
 	s.see()
 	for name, content := range had {
 		now := n.mem.Bytes("store/" + name)

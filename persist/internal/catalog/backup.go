@@ -62,10 +62,12 @@ func CopyStore(ctx context.Context, from, to disk.FS, durable func() uint64) err
 
 // A copier copies a store. It makes these files durable in this order:
 //
-//	journal.tmp/  snapshots/  seals in journal.tmp  rename journal.tmp to journal
+//	journal.tmp/   the records of the journal
+//	snapshots/     the snapshots
+//	journal.tmp/   the seals, which prove that the journal is complete
+//	journal/       by a rename of journal.tmp/
 //
-// So the copy has no journal until the rename. A directory with snapshots and an unfinished journal
-// does not count as a store, see halfBackup.
+// Before the rename, the copy has no journal. It does not count as a store then, see halfBackup.
 //
 // The copy has the records up to last and their snapshots. Snapshot files are copied byte by byte,
 // together with the other snapshot files that they refer to.
@@ -108,9 +110,9 @@ func (c *copier) run(ctx context.Context) error {
 	return nil
 }
 
-// sound returns the reason why the store cannot be copied: any visible damage, or a head without a
-// base snapshot. If that snapshot was removed after the snapshots were listed, the error wraps
-// fs.ErrNotExist.
+// sound returns an error if the store cannot be copied. Either it has visible damage, or no
+// snapshot leads to the head. In the second case, the program may have removed the snapshot after
+// it was listed. The error then wraps fs.ErrNotExist.
 func (c *copier) sound() error {
 	errs := c.Faults()
 	if len(errs) == 0 && len(c.CandidateSnapshots(c.Head())) == 0 {
@@ -124,8 +126,8 @@ func (c *copier) sound() error {
 	return errors.Join(errs...)
 }
 
-// newerSlot returns a slot that is newer than record c.last and has the name of an older snapshot.
-// The copy would lack this slot: it has only the older snapshot, which has lost the name.
+// newerSlot finds a save slot that the program saved again after record c.last. The new snapshot is
+// too new to copy, and has taken the name of an older snapshot. So the copy would lack the slot.
 func (c *copier) newerSlot() *SnapshotInfo {
 	for i := range c.Snapshots {
 		s := &c.Snapshots[i]

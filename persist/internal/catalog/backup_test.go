@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
-// changing is a file system that changes while a store is copied. When the copier lists the
-// journal, the file system then replaces FS.
+// changing is a file system that changes while a store is copied. It has the files of FS until the
+// copier lists the journal. After that, it has the files of then.
 type changing struct {
 	disk.FS
 	then disk.FS
@@ -28,8 +28,9 @@ func (c *changing) ReadDir(dir string) ([]fs.DirEntry, error) {
 	return c.FS.ReadDir(dir)
 }
 
-// A program may finish a snapshot and remove older snapshots and records after CopyStore has listed
-// the snapshots. Then no listed snapshot leads to the head, and CopyStore starts again.
+// After CopyStore has listed the snapshots, a program writes a new snapshot, and removes the older
+// snapshots and records. The listed snapshots do not lead to the new head, so CopyStore starts
+// again.
 func TestCopyStore_SnapshotsRemovedMeanwhile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})

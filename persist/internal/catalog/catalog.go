@@ -66,19 +66,22 @@ type Catalog struct {
 	// Names of the store that are not regular files or directories, such as links.
 	irregular []error
 
-	goesOn bool   // The calling program holds the lock and will continue the store.
-	base   uint64 // If goesOn is set, records up to this one are not needed.
+	// Set by ScanToOpen: the calling program holds the lock and will write to the store.
+	goesOn bool
+	// The record of the newest snapshot, if ScanToOpen is called for the newest state. The scan
+	// skips most of the records up to this one.
+	base uint64
 
 	mu      sync.Mutex // Guards the fields below. The first caller that needs a field computes it.
 	schemas map[JournalPreamble]*format.Schema
 	onHead  map[uint64]bool // Seqs of the head and its ancestors. Nil if not computed yet.
-	// Result of Newest. Nil means that it was not computed since the last listing.
+	// Cached result of Newest. Nil until Newest is called, and again after files change.
 	newest *newestState
 }
 
-// A JournalPreamble is the position of a schema in the journal. It is the key of a cache of decoded
-// schemas. Each schema is decoded only once, because callers compare pointers: see
-// [Catalog.SchemaAt].
+// A JournalPreamble is the position of a preamble in the journal. A preamble contains a schema. The
+// cache of decoded schemas has these positions as keys. Each schema is decoded only once, because
+// callers compare pointers to schemas; see [Catalog.SchemaAt].
 type JournalPreamble struct {
 	Segment int
 	Offset  int64
@@ -98,7 +101,8 @@ type SnapshotInfo struct {
 	Note   string    // Note of the slot, or "".
 	Err    error     // Why the file cannot be read, or nil.
 
-	// Given is the name in the file. It stays when the snapshot loses the name.
+	// Given is the name that the file contains. It stays the same when the snapshot loses its name;
+	// see names.go.
 	Given string
 
 	Compressed bool   // Pages may be compressed.
@@ -202,8 +206,9 @@ func (c *Catalog) openSave(name string) error {
 	return nil
 }
 
-// Scan reads the headers of all files of a store. It reads the snapshots first. The journal is read
-// later, so it contains the records of all snapshots, even if a program writes both meanwhile.
+// Scan reads the headers of all files of a store. A program may write the store meanwhile. It
+// writes a record before the snapshot of its state. So Scan reads the snapshots first, and then the
+// journal, which has the records of all these snapshots.
 func (c *Catalog) Scan(ctx context.Context) error {
 	if err := c.scanSnapshots(ctx); err != nil {
 		return err
@@ -230,8 +235,8 @@ func (c *Catalog) scanSnapshots(ctx context.Context) error {
 	return c.list(ctx)
 }
 
-// irregularAt returns the error of a store directory whose name is a link or another irregular
-// file. It returns nil if the directory is regular or missing.
+// irregularAt returns an error if the name dir in the store is a link or another irregular file. It
+// returns nil if dir is a directory or does not exist.
 func (c *Catalog) irregularAt(dir string) error {
 	for _, err := range c.irregular {
 		if d, ok := errors.AsType[*disk.DamageError](err); ok && d.File == dir {
@@ -270,8 +275,8 @@ func (c *Catalog) scanBehind(ctx context.Context) error {
 
 // ScanToOpen is like Scan, but for a program that holds the lock and continues the store. The
 // argument at is the point in time from which the program continues, or "" for the newest state.
-// From the newest state, ScanToOpen reads few records before the newest snapshot; see
-// [journal.Log.ScanFrom]. The caller closes c.Log before it writes.
+// The newest state only needs the newest snapshot and the records after it. So ScanToOpen then
+// skips most older records; see [journal.Log.ScanFrom]. The caller closes c.Log before it writes.
 func (c *Catalog) ScanToOpen(ctx context.Context, at string) error {
 	if err := c.scanSnapshots(ctx); err != nil {
 		return err
@@ -358,8 +363,8 @@ func (c *Catalog) Misfit(s SnapshotInfo) error {
 	return nil
 }
 
-// endsBefore returns the error that the journal lacks the record of s. A torn tail may have had
-// that record, so the error names the tail.
+// endsBefore returns the error for a journal that ends before the record of s. If the journal has a
+// torn tail, the record may have been in this tail. The error then names the tail.
 func (c *Catalog) endsBefore(s SnapshotInfo) error {
 	ends := fmt.Sprintf("ends at record %d, but %s has the state after record %d", c.Log.Last, s.Name, s.ID.Seq)
 	if t := c.Log.Torn; t != nil {
@@ -415,9 +420,9 @@ func (c *Catalog) Faults() []error {
 	return errs
 }
 
-// LockHolder returns the text in the lock file. It describes the process that has the store open,
-// or had it open when it was killed; [Catalog.InUse] distinguishes the two cases. The text is ""
-// after a clean close.
+// LockHolder returns the text in the lock file. The text describes the process that last opened the
+// store for writing. If [Catalog.InUse] is true, that process still has the store open. Otherwise
+// it ended without closing the store. After a clean close, the text is "".
 func (c *Catalog) LockHolder() string {
 	if c.IsSave() {
 		return ""
@@ -565,8 +570,8 @@ func (c *Catalog) anyVanished() bool {
 }
 
 // Relist lists the snapshot files again and reports whether the list has changed. It drops files
-// that were removed, and adds new snapshots of states in c, which may replace pruned records. It
-// skips snapshots of newer states.
+// that were removed. It adds new readable snapshots, except those of states after the last record
+// in c. A new snapshot can replace records that the program has pruned since.
 func (c *Catalog) Relist(ctx context.Context) (changed bool, err error) {
 	if c.IsSave() {
 		return false, nil
@@ -603,8 +608,8 @@ func (c *Catalog) Gone(name string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Pruned returns the error that retention removed a file, in place of the error that the file is
-// missing. It wraps [format.ErrNotFound].
+// Pruned returns err, unless err means that a file does not exist. In that case, retention has
+// removed the file, and the result says so and wraps [format.ErrNotFound].
 func Pruned(err error) error {
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, format.ErrNotFound) {
 		return fmt.Errorf("%w: removed since the store was opened for reading: %w", format.ErrNotFound, err)
@@ -659,10 +664,10 @@ func (c *Catalog) refresh(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// followHead updates onHead after the head of the journal has changed. head: the old head; same:
-// whether the store still has the same world. If the new head descends from the old one in the same
-// world, followHead adds only the records between the two. Otherwise onHead is computed again
-// later.
+// followHead updates the cache onHead after the head of the journal has changed. The parameter head
+// is the old head. The parameter same says whether the store still has the same world. If the new
+// head descends from the old one, followHead adds the records between them. Otherwise it drops the
+// cache.
 func (c *Catalog) followHead(head uint64, same bool) {
 	path, err := c.Log.Path(head, c.Log.Head)
 	if c.onHead == nil || err != nil || !same {

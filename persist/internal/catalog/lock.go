@@ -58,10 +58,10 @@ func Acquire(files disk.FS) (*Lock, error) {
 	return &Lock{l, files, before, says}, nil
 }
 
-// Check returns an error wrapping [disk.ErrLost] if another process may have opened the store. Then
-// the lock file was removed or replaced, or has another text. The text matters on file systems
-// whose locks do not work: a process writes its text before it reads the store. For a nil lock,
-// Check returns nil.
+// Check returns an error that wraps [disk.ErrLost] if another process may have opened the store. It
+// checks that this process still holds the lock, and that the lock file still has its text. On a
+// file system whose locks do not work, only the text reveals another process. That process replaces
+// the text before it reads the store. For a nil lock, Check returns nil.
 func (l *Lock) Check() error {
 	if l == nil {
 		return nil
@@ -102,8 +102,8 @@ func describeHolder() string {
 const unreadable = "?"
 
 // LookAtLock returns the text of the lock file and whether the lock is held. It reads the text
-// before and after it checks the lock. ok is false if the text has changed, or if the file system
-// cannot report the lock.
+// before and after it checks the lock. If the text has changed, another process may have taken the
+// lock, and ok is false. ok is also false if the file system cannot report the lock.
 func LookAtLock(files disk.FS) (says string, held, ok bool) {
 	text := func() string {
 		text, err := readLock(files)
@@ -168,8 +168,9 @@ func printable(s string) string {
 	return s
 }
 
-// Undo releases the lock and restores the file's text, unless another process owns the file. So a
-// failed open does not make a crashed store look cleanly closed.
+// Undo releases the lock after a failed open. It restores the earlier text of the file, because an
+// empty file would mean that the store was closed cleanly. If another process has taken the file,
+// Undo does not change the text.
 func (l *Lock) Undo() {
 	if l.Check() == nil {
 		_ = l.Sign(l.before)

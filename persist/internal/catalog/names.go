@@ -1,20 +1,22 @@
 package catalog
 
-// Several snapshots may be given the same name. The name then belongs to the newest of them. An
-// older snapshot loses the name only once the newer file exists, so a snapshot always has the name.
-// A program can also remove a name. The list of snapshots in the ledger records which files have
-// lost their names:
+// A program may give the same name to several snapshots. The name then belongs to the newest of
+// them. An older snapshot loses the name only when the file of the newer one exists. So some
+// snapshot has the name at any moment. A program can also remove a name. The list of snapshots in
+// the ledger records which files have lost their names:
 //
 //	snapshot 3 "quick"   snapshot 7 "quick"   snapshot 9 "boss"
 //	lost the name        has the name         name removed by the program
 
-// NameSnapshots sets the label of each snapshot in c.Snapshots:
+// NameSnapshots sets the label of each snapshot in c.Snapshots. The label depends on the list of
+// snapshots in the ledger:
 //
-//	the ledger lists the file with a name      the name in the file
-//	the number is above all listed numbers     the name in the file, which is newer than the list
-//	any other file                             no label
+//	listed with a name                         the name in the file
+//	listed, but the name is lost               no label
+//	not listed, number above all listed ones   the name in the file, which is newer than the list
+//	not listed, any other number               no label
 //
-// A file of the third kind was left when the program ended while it removed the file, or while the
+// A file of the last kind remains if the program ended while it removed the file, or if the
 // snapshot failed.
 func NameSnapshots(c *Catalog) {
 	named, last := map[uint32]bool{}, uint32(0)

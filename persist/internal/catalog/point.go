@@ -115,8 +115,9 @@ func badPoint(point string) error {
 	return fmt.Errorf("%w: %q; write a tick, @latest, @first, @-5s, @+5s, @02:47:10, @2006-01-02T15:04:05Z, record:N, snap:N, snap:NAME, mark:NAME, tip:N, one of these with ~N behind it, or TICK@ before it", format.ErrPoint, point)
 }
 
-// first returns the oldest loadable ancestor of the newest state. The journal may contain older
-// ticks. In a damaged store, the result is the oldest known ancestor.
+// first returns the oldest ancestor of the newest state that can be loaded. The journal may contain
+// older ticks, without a snapshot before them. In a damaged store, the result is the oldest known
+// ancestor.
 func (c *Catalog) first() uint64 {
 	if s, ok := c.OldestBase(c.End()); ok && len(c.Damage()) == 0 {
 		return s.ID.Seq
@@ -133,8 +134,8 @@ func (c *Catalog) Oldest(seq uint64) uint64 {
 	return seq
 }
 
-// back returns the record that precedes record seq by n records. It does not count records that
-// repeat their parent. The parameter point is for messages.
+// back returns the record that is n records before record seq. It does not count a record that only
+// adds marks to the tick of its parent. The parameter point is for messages.
 func (c *Catalog) back(point string, seq, n uint64) (uint64, error) {
 	for i := uint64(0); i < n; {
 		e, ok := c.Log.Known(seq)
@@ -234,9 +235,9 @@ func (c *Catalog) timePoint(point string) (uint64, error) {
 	return seq, err
 }
 
-// clock parses a time or a time of day, in UTC unless the text has a zone. The resulting function
-// returns the time that the text means. Its argument is the time of the newest state. A time of day
-// means its last occurrence before that time.
+// clock parses a time, or a time of day without a date. The time is in UTC unless the text has a
+// zone. The argument of the resulting function is the time of the newest state. For a time of day,
+// the function returns its last occurrence up to that time. Otherwise it returns the parsed time.
 func clock(text string) (then func(newest time.Time) time.Time, ok bool) {
 	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
 		if t, err := time.Parse(form, text); err == nil {
@@ -261,11 +262,11 @@ func clock(text string) (then func(newest time.Time) time.Time, ok bool) {
 // errTooEarly reports a time before all ticks.
 var errTooEarly = errors.New("no tick is as old")
 
-// by() returns the newest record that was committed at or before a limit. It searches the path to
-// the newest state. The function then() computes the limit from the time of the newest state. If
-// all records are later, the error is [errTooEarly], and the second result is the time of the
-// oldest record. The clock may go backwards, so the search stops at the first match from the newest
-// state.
+// by() returns the newest record that was committed at or before a limit. The function then()
+// computes the limit from the time of the newest state. by() walks back from the newest state, and
+// stops at the first record that is old enough. A binary search is impossible, because the writer's
+// clock may have gone backwards. If all records are later, the error is [errTooEarly], and the
+// second result is the time of the oldest record.
 func (c *Catalog) by(then func(newest time.Time) time.Time) (seq uint64, oldest time.Time, err error) {
 	var limit time.Time
 	// If the record of the newest state is lost, its snapshot provides the time.
@@ -298,8 +299,8 @@ func (c *Catalog) by(then func(newest time.Time) time.Time) (seq uint64, oldest 
 	return 0, oldest, errTooEarly
 }
 
-// record returns seq if the store has a state with this seq. The oldest state may have a snapshot
-// and no record, like the base of the store.
+// record returns seq if the store has a state with this seq. A state can have a snapshot and no
+// record. An example is the base, the first state of the store.
 func (c *Catalog) record(seq uint64) (uint64, error) {
 	// The head is accepted even if its record is lost. Loading its state then returns the reason.
 	if _, ok := c.Log.Find(seq); ok || seq == c.Head() {
@@ -355,8 +356,8 @@ func (c *Catalog) snapshotAt(seq uint64) (SnapshotInfo, bool) {
 }
 
 // tickPoint returns the record of a tick on the path to the newest state. If that path lacks the
-// tick, it uses the path to the head: the record is readable, although its state may be
-// unreachable.
+// tick, tickPoint searches the path to the head. In a damaged store, the head may be a later record
+// whose state cannot be loaded.
 func (c *Catalog) tickPoint(tick uint64) (uint64, error) {
 	s := tickSearch{Catalog: c, tick: tick}
 	// After a rewind, several branches can have a tick with this number. The path to the newest
@@ -373,8 +374,8 @@ func (c *Catalog) tickPoint(tick uint64) (uint64, error) {
 	return 0, s.notFound("the newest state")
 }
 
-// tickBefore returns the newest record of a tick on the path to another record. end: the other
-// record, point: its name for messages.
+// tickBefore returns the newest record with this tick on the path to record end. The parameter
+// point names record end in messages.
 func (c *Catalog) tickBefore(tick uint64, point string, end uint64) (uint64, error) {
 	s := tickSearch{Catalog: c, tick: tick}
 	if seq, ok := s.onPath(end); ok {

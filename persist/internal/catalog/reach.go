@@ -30,8 +30,9 @@ import (
 //	Usable    checks whether the store may be written at all
 //	Missing   checks whether the store may continue from its head, or durable ticks may be lost
 //
-// After a conversion, one state has two snapshots with different schemas. No tick leads to the
-// second snapshot. SameSchemaPath, ConvertedImage and SnapshotUnder choose between the two.
+// A conversion writes a second snapshot of the same state, with the schema of the program. The
+// journal has no tick for a conversion. SameSchemaPath, ConvertedImage and SnapshotUnder choose
+// between the two snapshots.
 
 // A Recovery describes how a state was loaded.
 type Recovery struct {
@@ -55,8 +56,9 @@ func (c *Catalog) At(ctx context.Context, seq uint64) (*image.Image, error) {
 	return im, nil
 }
 
-// Base is like At, but returns a state to which ticks will be applied. It keeps rows of dead
-// entities in no-rewind components, because later ticks depend on these rows. At drops these rows.
+// Base is like At, but returns a state to which further ticks can be applied. Later ticks may
+// depend on the rows of dead entities in no-rewind components. So Base keeps these rows, and At
+// removes them.
 func (c *Catalog) Base(ctx context.Context, seq uint64) (im *image.Image, err error) {
 	err = c.RetryOnChange(ctx, func() error {
 		im, _, err = c.Reach(ctx, seq, false)
@@ -156,9 +158,10 @@ func (c *Catalog) OldestBase(seq uint64) (s SnapshotInfo, ok bool) {
 	return SnapshotInfo{}, false
 }
 
-// Removed returns the error that an object was pruned, with the oldest remaining state. The
-// parameter what begins its text, such as "record 7 was". Removed returns nil if nothing was
-// pruned, or if the store is damaged and the reason is unknown.
+// Removed returns the error for an object that was pruned, such as a record. The error also names
+// the oldest remaining state. The parameter what is the beginning of its text, such as "record 7
+// was". Removed returns nil if nothing was pruned. It also returns nil if the store is damaged,
+// because the object may be missing for that reason.
 func (c *Catalog) Removed(what string) error {
 	oldest, ok := c.OldestBase(c.End())
 	if !ok || oldest.ID.Seq == 0 || c.IsSave() || len(c.Damage()) > 0 {
@@ -192,8 +195,9 @@ func (c *Catalog) Unreachable(seq uint64) error {
 }
 
 // StatesTo returns IDs of states on the path to record seq, as far back as the path is known. The
-// result has the states with a snapshot. The ID of a state with an unreadable record comes from the
-// next tick, the next segment's header, or the snapshot.
+// result includes every state that has a snapshot. A readable record has the ID of its state. If
+// the record is unreadable, StatesTo finds the ID in the next tick, in the header of the next
+// segment, or in the snapshot.
 func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 	onPath, stored := map[journal.ID]bool{}, map[uint64]bool{}
 	for _, s := range c.Snapshots {
@@ -215,7 +219,7 @@ func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 		root = e.Parent
 	}
 	if root == 0 {
-		// The path reaches the base, which has the zero ID.
+		// The path leads back to the base, the first state of the store. Its ID is zero.
 		onPath[journal.ID{}] = true
 	}
 	// For the record before the oldest segment, only the ID is known.
@@ -240,9 +244,10 @@ type newestState struct {
 	err error
 }
 
-// Newest returns the record of the newest reachable state. This is the head, unless the path to the
-// head is damaged or the journal was cut short. After a cut, the result may be the state of a newer
-// snapshot. The error says that newer states are unreachable or may be missing; nil means neither.
+// Newest returns the record of the newest reachable state. In an intact store, this is the head. If
+// the path to the head is damaged, it may be an earlier record. If the journal was cut short, it
+// may be the state of a snapshot after the end of the journal. The error is nil only if no newer
+// state can be missing or unreachable.
 //
 // Newest caches its result until files change. In a damaged store it walks all records.
 func (c *Catalog) Newest() (seq uint64, err error) {
@@ -280,8 +285,9 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 	if c.IsSave() || len(c.Faults()) == 0 {
 		return head, nil
 	}
-	// Search backwards from target for a state that can be reached. If an unknown record interrupts
-	// the path, LastReachableBefore returns an older target.
+	// Search backwards from target for a state that can be reached. whole has the states with a
+	// usable snapshot. If the path ends at an unknown record, LastReachableBefore returns an older
+	// target.
 	whole, target := map[uint64]bool{}, head
 	var usable []SnapshotInfo
 	for _, s := range c.Snapshots {
@@ -312,15 +318,16 @@ func (c *Catalog) findNewest() (seq uint64, err error) {
 	}
 }
 
-// LastReachableBefore returns an older record to try if no snapshot leads to the record with seq
-// target:
+// LastReachableBefore returns an older record to try if no snapshot leads to record target:
 //
 //   - If the path back from target has a lost record, the result is the parent of that record.
 //   - Otherwise the path ends at an unknown record. The result is the newest earlier record or
-//     snapshot state that is not in the map bad, and whose tick can precede the unknown tick.
+//     snapshot whose tick is before the tick of the unknown record. Records in the map bad do not
+//     count.
 func (c *Catalog) LastReachableBefore(target uint64, snapshots []SnapshotInfo, bad map[uint64]bool) (seq uint64, ok bool) {
-	// hole is the first unknown record on the path back from the target. ticks is the tick of the
-	// record after the unknown one, plus 1 if both records have the same tick.
+	// hole is the unknown record at which the path back from target ends. ticks is the tick of that
+	// record plus 1, or MaxUint64 if its tick is unknown. A record has the tick after its parent's
+	// tick, or the same tick if it only adds marks.
 	hole, ticks := target, uint64(math.MaxUint64)
 	for e := range c.Log.Ancestors(target) {
 		if e.Lost() {
@@ -374,8 +381,9 @@ func (c *Catalog) newestOn(seq uint64, whole map[uint64]bool) (newest uint64, ok
 	return root, false
 }
 
-// schemaUnknown reports whether the schema of e is lost: damage hides its preamble, and the parent
-// of e is not in the same segment. See [Catalog.SchemaAfter].
+// schemaUnknown reports whether the schema of e is lost. This needs two conditions: damage hides
+// the preamble before e, and the parent of e is in another segment. Otherwise [Catalog.SchemaAfter]
+// can use the schema of the parent.
 func (c *Catalog) schemaUnknown(e journal.Entry) bool {
 	if _, ok := c.Log.PreambleAt(e); ok || c.Log.Hidden(e) == nil {
 		return false
@@ -453,8 +461,9 @@ func (c *Catalog) Advance(im *image.Image, r *Record) error {
 	return nil
 }
 
-// SameSchemaPath reports whether the records from s to seq use the schema of s. After a conversion,
-// the records before it and the snapshot after it have different schemas.
+// SameSchemaPath reports whether the records from s to seq use the schema of s. It returns false if
+// the store was converted in the state of s: the records then use the schema of another snapshot of
+// that state.
 func (c *Catalog) SameSchemaPath(s SnapshotInfo, seq uint64) bool {
 	if !c.converted() {
 		return true
@@ -483,8 +492,9 @@ func (c *Catalog) converted() bool {
 	return false
 }
 
-// ConvertedImage returns im if record e uses the schema of im. Otherwise it returns the snapshot of
-// the same state that was converted to the schema of e, or im if no such snapshot exists.
+// ConvertedImage returns the state to which record e can be applied. This is im if e uses the
+// schema of im. Otherwise the store was converted before e, and ConvertedImage loads the snapshot
+// with the converted state. If no such snapshot exists, it returns im.
 func (c *Catalog) ConvertedImage(ctx context.Context, im *image.Image, e journal.Entry) (*image.Image, error) {
 	next, err := c.SchemaAt(e)
 	if err != nil || im.Schema == next || im.Stored().Differs(next) == nil {
@@ -497,8 +507,8 @@ func (c *Catalog) ConvertedImage(ctx context.Context, im *image.Image, e journal
 	return im, nil
 }
 
-// SnapshotUnder returns the newest snapshot of state id whose schema is compatible with s: one of
-// the two schemas continues the other.
+// SnapshotUnder returns the newest snapshot of state id whose schema is compatible with s. Two
+// schemas are compatible if they are equal, or if only one of them has additional components.
 func (c *Catalog) SnapshotUnder(id journal.ID, s *format.Schema) (SnapshotInfo, bool) {
 	for _, info := range slices.Backward(c.Snapshots) {
 		if info.Err == nil && info.ID == id && info.Schema.Differs(s) == nil {
@@ -558,7 +568,8 @@ func (c *Catalog) RecoverHead(ctx context.Context, at string) (*image.Image, *Re
 		}
 		return nil, nil, fmt.Errorf("persist: recovering %s: %w", state, err)
 	}
-	// With a point, the program abandons the records after that point anyway.
+	// If at is set, the program abandons all records after that point, so lost records among them
+	// do not matter.
 	if err := c.Missing(f.Snapshot); err != nil && at == "" {
 		return nil, nil, err
 	}
@@ -608,12 +619,12 @@ func (c *Catalog) Usable() error {
 	return nil
 }
 
-// Missing returns journal damage that may hide records newer than the snapshot and the head. Damage
-// is harmless in two cases:
+// Missing returns an error if damage to the journal may hide records that are newer than the
+// snapshot and the head. Damage is harmless in two cases:
 //
-//   - The snapshot has all lost records: the next segment begins at most one record after the
-//     snapshot.
-//   - The head was chosen after the damaged bytes were written, see headBehind.
+//   - The lost records are not newer than the snapshot. This is certain if the next segment begins
+//     at most one record after the snapshot.
+//   - The head was written after the damaged bytes, see headBehind.
 //
 // In this example, records 82 to 89 are lost. A snapshot of record 89 has all of them, but a
 // snapshot of record 88 may lack record 89:
@@ -633,9 +644,10 @@ func (c *Catalog) Missing(base SnapshotInfo) error {
 	return nil
 }
 
-// headBehind reports whether the head was chosen after the damaged bytes of p were written. The
-// store was then closed cleanly, or the head is a readable record after the damage. The lost
-// records are older than the head, or a rewind has removed them.
+// headBehind reports whether the head was written after the damaged bytes of p. The lost records
+// are then ancestors of the head, or a rewind has abandoned them. headBehind returns true if the
+// head is a readable record after the damage. It also returns true if the store was closed cleanly,
+// because the journal then has its final head.
 func (c *Catalog) headBehind(p *disk.DamageError) bool {
 	if c.Log.Clean {
 		return true

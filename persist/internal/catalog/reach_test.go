@@ -13,8 +13,7 @@ import (
 )
 
 // Missing returns nil in two cases: the snapshot has all lost records, or the head is after the
-// damage. Segments are compared by number. As text, the name of a segment with nine digits comes
-// before a name with eight digits.
+// damage. Missing must compare segments by number: as text, "100000000" comes before "99999999".
 func TestCatalog_DamageBeforeSnapshotOrHead(t *testing.T) {
 	for _, first := range []uint64{1, 99_999_998, 99_999_999, 100_000_000} {
 		log := &journal.Log{Head: 80, Last: 95, LastID: journal.ID{Seq: 95}}
@@ -83,8 +82,9 @@ func TestRefreshAndRetry_FilesChanged(t *testing.T) {
 	}
 }
 
-// If record 3 is unknown, the search for an older state continues before the tick of record 3. That
-// tick is before the tick of record 4, or the same if record 4 only adds a mark.
+// Record 3 is unknown, so an older record must be tried. The tick of this record must be before the
+// tick of record 3. If record 4 has tick 14, record 3 has tick 13. If record 4 only adds a mark,
+// both have the same tick.
 func TestLastReachableBefore_HoleInPath(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

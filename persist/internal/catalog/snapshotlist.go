@@ -11,10 +11,10 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// The formats of the journal's note: its first byte.
+// The first byte of the journal's note is the format of its entries.
 const (
-	snapshotListFormat = 1 // No snapshot lost the name in its file.
-	// Each file has a third value: 1 if the snapshot lost the name in its file.
+	snapshotListFormat = 1 // Number and checksum of a snapshot file.
+	// Number, checksum, and a byte that is 1 if the snapshot has lost its name; see names.go.
 	namedListFormat = 2
 )
 

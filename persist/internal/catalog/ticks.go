@@ -35,9 +35,9 @@ func (c *Catalog) Read(e journal.Entry) (*format.Tick, error) {
 	return r.Decoded, r.err
 }
 
-// Described returns the damage that hides components of tick t, which is in record e. s is the
-// schema that was found for e. Described returns nil if s has all components of t, or if no
-// preamble is hidden.
+// Described returns an error if tick t of record e uses a component that schema s lacks. s is the
+// newest readable schema before e. The error is the damage that may hide a newer schema. Described
+// returns nil if no schema is hidden.
 func (c *Catalog) Described(e journal.Entry, t *format.Tick, s *format.Schema) error {
 	hidden := c.Log.Hidden(e)
 	if hidden == nil {
@@ -105,16 +105,16 @@ func (c *Catalog) SchemaAt(e journal.Entry) (*format.Schema, error) {
 	return s, nil
 }
 
-// SchemaAfter is like SchemaAt, but e is a record that continues state id. If the preambles before
-// e are lost, it uses the schema under which the state is stored. This works if the record of the
-// state is in the segment of e, and if the store was never converted.
+// SchemaAfter is like SchemaAt for a record e that continues state id. If damage hides all
+// preambles before e, it returns stored(), the schema of that state. This works if the record of
+// the state is in the same segment as e, and if nothing was converted.
 func (c *Catalog) SchemaAfter(e journal.Entry, id journal.ID, stored func() *format.Schema) (*format.Schema, error) {
 	s, err := c.SchemaAt(e)
 	if err == nil {
 		return s, nil
 	}
-	// Within a segment, each schema has all components of the previous schema. So the schema of the
-	// state fits this record, unless the store or a component was converted in between.
+	// Within a segment, each schema only adds components to the previous one. So the schema of the
+	// state also has the right numbers for this record. A conversion would break this rule.
 	if last, ok := c.Log.Find(id.Seq); ok && last.ID == id && last.Segment == e.Segment && !c.converted() {
 		isConverted := func(c format.Entry) bool { return len(c.Former) > 0 }
 		if s := stored(); !slices.ContainsFunc(s.Components, isConverted) {
@@ -153,9 +153,8 @@ func (c *Catalog) EntriesBetween(first, last uint64) []journal.Entry {
 	return all[from:max(from, to)]
 }
 
-// Path returns the records that lead from one state to a later one, oldest first. from: the last
-// record of the first state, to: the last record of the later state. The first record must be an
-// ancestor of the second one.
+// Path returns the records after record from, up to and including record to, oldest first. Record
+// from must be an ancestor of record to.
 func (c *Catalog) Path(from, to uint64) ([]journal.Entry, error) {
 	path, err := c.Log.Path(from, to)
 	if err != nil {

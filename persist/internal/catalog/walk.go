@@ -7,17 +7,16 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A Walk advances a state along records. If a program converted the store between two ticks, the
-// second tick continues the converted state. Then the step replaces the state by the converted
-// state before it applies the tick.
+// A Walk advances a state tick by tick. A program may have converted the store between two ticks.
+// The step for the second tick then loads the converted state first, and applies the tick to it.
 //
 // The image is changed in place, so a step costs only as much as its tick wrote. Callers that need
 // an older state must clone it.
 type Walk struct {
 	Catalog *Catalog
-	// Before, if not nil, is called before a tick is applied to im. If the store was converted
-	// before the tick, the parameter was is the state before the conversion. Otherwise it is the
-	// same as im.
+	// Before, if not nil, is called before a tick is applied to im. Usually was and im are the
+	// same. If the store was converted before the tick, was is the state before the conversion, and
+	// im is the converted state.
 	Before func(ctx context.Context, was, im *image.Image, r *Record) error
 	// After, if not nil, is called with the state after a tick.
 	After func(ctx context.Context, im *image.Image, r *Record) error
@@ -64,8 +63,7 @@ func (w *Walk) Along(ctx context.Context, im *image.Image, path []journal.Entry)
 	return im, n, nil
 }
 
-// Between walks from one state to a later one. from: the last record of the first state, to: the
-// last record of the later state.
+// Between walks from the state after record from to the state after record to.
 func (w *Walk) Between(ctx context.Context, from, to uint64) error {
 	path, err := w.Catalog.Path(from, to)
 	if err != nil || len(path) == 0 {

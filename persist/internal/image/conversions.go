@@ -12,24 +12,23 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A program can continue a store if each storage fits. The registered and the stored storages are
-// compared:
+// A program can continue a store if each of its types fits the stored component of the same name:
 //
-//	stored and registered      converted, unless the program's type is older
-//	only stored                values would be lost
-//	only registered            new, unless a stored component had this name before (outgrown)
+//	registered and stored   converted, or refused if the program's type is older
+//	only stored             the values would be lost
+//	only registered         new, or refused if the store has renamed the component: see outgrown
 
 // Conversions returns the conversions that turn a state with schema s into a state of w. They
-// include stored components that are not registered, and registered ones that are not stored. The
-// errors are:
+// include stored components without a registered type, and registered types without a stored
+// component. The errors are:
 //
 //   - A type does not match: the error names the fields, see [raw.World.Conversions].
-//   - Only values would be lost: the error wraps [raw.ErrDropped], and Conversions also returns the
-//     conversions.
-//   - A registered type is older than the stored one: ErrNewer, which names only such components.
-//     So an outdated program cannot convert a store back.
+//   - The only problem is that stored values would be lost: the error wraps [raw.ErrDropped], and
+//     Conversions also returns the conversions.
+//   - The program has an older type than the store: ErrNewer, which names only such components. So
+//     an outdated program cannot convert a store back.
 //
-// Conversions detects an older type by its version, and by the former layouts and names of a
+// A type is older if its version is lower, or if it equals a former layout or name of the
 // component.
 func Conversions(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	registered := map[string]bool{}
@@ -88,9 +87,9 @@ func outdated(c *format.Entry, st raw.Storage) string {
 	return ""
 }
 
-// outgrown returns an error text if st has a former name of a stored component, and the program
-// does not register the current name. The program is then older than the store. No component is
-// stored under the name of st.
+// outgrown returns an error text if the program is older than the store. The caller has found no
+// component with the name of st. If that is the former name of a stored component, a newer program
+// has renamed the component. This program does not register the new name.
 func outgrown(s *format.Schema, st raw.Storage, registered map[string]bool) string {
 	for i := range s.Components {
 		c := &s.Components[i]
@@ -101,7 +100,7 @@ func outgrown(s *format.Schema, st raw.Storage, registered map[string]bool) stri
 	return ""
 }
 
-// had reports whether c was converted from the layout of st.
+// had reports whether the stored component c was converted from the type of st.
 func had(c *format.Entry, st raw.Storage) bool {
 	if st.Version() > c.Version || c.Layout.Equal(st.Layout()) {
 		return false

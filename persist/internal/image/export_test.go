@@ -4,8 +4,8 @@ import "github.com/stet-ecs/stet/ecs/raw"
 
 // Access to the internals of an image for external tests.
 
-// CheckOps compares im with the effect that ops have on im. It applies no patches, so im stays as
-// before. If ops have any effect, differs is not nil.
+// CheckOps returns an error in bad if ops are invalid. Otherwise it compares the result of ops with
+// im. It applies no patches, so differs is not nil if ops have any effect.
 func (im *Image) CheckOps(ops []byte) (bad, differs error) {
 	if err := im.expect(ops); err != nil {
 		return err, nil

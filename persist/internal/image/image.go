@@ -201,8 +201,8 @@ func (c *Component) resizeRows(n int) {
 	}
 }
 
-// Resized returns s with length n. New elements are zero. It requires zeros in the capacity after
-// s, and keeps them zero.
+// Resized returns s with length n. New elements are zero. The unused capacity of s must be zero,
+// and stays zero.
 func Resized[T any](s []T, n int) []T {
 	if n <= len(s) {
 		clear(s[n:])
@@ -215,8 +215,8 @@ func Resized[T any](s []T, n int) []T {
 	return append(s, make([]T, n-len(s))...)
 }
 
-// SetRows replaces n rows by rows from the beginning of src. first: the first replaced row. It
-// checks these rows and returns the remaining bytes of src.
+// SetRows replaces n rows, beginning with row first, by rows from the beginning of src. It checks
+// these rows and returns the remaining bytes of src.
 func (c *Component) SetRows(first, n int, src []byte) (rest []byte, err error) {
 	if c.Width >= 0 {
 		size := n * c.Width
@@ -252,15 +252,13 @@ func CutRows(t *layout.Type, rows [][]byte, content []byte) (err error) {
 	return nil
 }
 
-// SetEntities sets the entities of consecutive rows to the entities encoded in src. first: the
-// first of these rows. The index of each entity must be less than the parameter indices.
-// SetEntities does not detect an entity that already has another row: Apply compares the result
-// with the operations later.
+// SetEntities puts the entities encoded in src into consecutive rows, beginning with row first. The
+// index of each entity must be less than the parameter indices. SetEntities accepts an entity that
+// already has another row. Apply detects this later, when it compares the rows with the operations.
 func (c *Component) SetEntities(first int, src []byte, indices int) error {
 	for row := first; len(src) > 0; row, src = row+1, src[8:] {
 		e := ecs.Entity(binary.LittleEndian.Uint64(src))
-		// The old entity of a new row is 0, which is not vacant. So a new row does not reduce the
-		// number of gaps.
+		// A new row contains the entity 0. It is not vacant, so it was not counted as a gap.
 		c.CountGap(c.Entities[row], -1)
 		c.CountGap(e, 1)
 		c.Entities[row] = e
@@ -314,9 +312,9 @@ func (im *Image) Apply(t *format.Tick, id journal.ID) error {
 	return nil
 }
 
-// DropDead removes the values of dead entities from components that do not rewind, as a world does
-// after a restore. These values come from a snapshot. It has such components as they were when it
-// was written, which may be later than its state.
+// DropDead removes the values of dead entities from components that do not rewind. A world does the
+// same after a restore. A snapshot has such components as they were when the file was written. By
+// then, ticks after the snapshot's state may have created entities or destroyed some.
 func (im *Image) DropDead() {
 	for _, c := range im.Components {
 		if !c.Rewinds && !c.Resource {
@@ -447,8 +445,8 @@ var summedPages = sync.Pool{New: func() any { return new(Page) }}
 func (im *Image) Fill(w *ecs.World, file string) error { return Put(w, im.State(), file) }
 
 // Put loads the given state into w. file is the snapshot file that the state was read from, for
-// errors. The caller has checked bytes and types. So if the world refuses the state, its rows
-// contradict each other, and Put reports damage.
+// errors. The caller has checked the bytes and types of the state. A world may still refuse the
+// state, because rows contradict each other. Put reports that as damage to the file.
 func Put(w *ecs.World, state *raw.State, file string) error {
 	err := w.Raw().Load(state)
 	if errors.Is(err, layout.ErrIntSize) {
@@ -517,9 +515,10 @@ func (im *Image) Link(ctx context.Context) error {
 	})
 }
 
-// Check prepares a bare image for [Component.CheckSparse]. CheckSparse then also does the checks
-// that a world would do when it loads the image. Check skips components with few entities relative
-// to the indices. If the registry is invalid, the world reports the error later.
+// Check prepares a bare image for [Component.CheckSparse]. CheckSparse then also does checks that a
+// world would otherwise do when it loads the image. Check leaves out indexed components, and
+// components with few entities. If the registry is invalid, Check does nothing more, because the
+// world reports the error later.
 func (im *Image) Check() {
 	var err error
 	if im.Checked, err = raw.CheckRegistry(raw.As[uint64](im.Registry), im.Alive, im.Free); err != nil {
@@ -550,9 +549,9 @@ func (c *Component) CheckSparse(page int, content []byte) (entries int, err erro
 	return c.compareSparse(page, content)
 }
 
-// compareSparse is the slow path of CheckSparse. It finds the entry that is wrong. It decodes all
-// entries first and then looks up their rows, because a loop that only looks up can overlap its
-// cache misses.
+// compareSparse is the slow path of CheckSparse. It finds the entry that is wrong. It first decodes
+// all entries, and looks up their rows in a second loop. In this short loop, the processor can wait
+// for several rows in memory at the same time.
 func (c *Component) compareSparse(page int, content []byte) (entries int, err error) {
 	var buf [format.PageRows]sparseRun
 	runs := buf[:0]
@@ -560,7 +559,9 @@ func (c *Component) compareSparse(page int, content []byte) (entries int, err er
 		runs = append(runs, sparseRun{uint32(page*format.PageRows + i), row, uint32(n)})
 		return nil
 	})
-	for _, r := range runs { // A row beyond the last one has no entity, so it does not match.
+	// A row after the last one has no entity. Then have is shorter than the run, and the entry is
+	// wrong.
+	for _, r := range runs {
 		have := c.Entities[min(int(r.row), len(c.Entities)):min(int(r.row)+int(r.n), len(c.Entities))]
 		k := uint32(0)
 		for k < uint32(len(have)) && have[k].Index() == r.first+k {
@@ -573,8 +574,8 @@ func (c *Component) compareSparse(page int, content []byte) (entries int, err er
 	return entries, err
 }
 
-// A sparseRun is a run of n entries of a sparse array. first: the index of the first entry, row:
-// the row in this entry. The rows in the entries are consecutive.
+// A sparseRun is a run of n entries of a sparse array with consecutive rows. first is the index of
+// the first entry, and row is the row in this entry.
 type sparseRun struct{ first, row, n uint32 }
 
 // Clone returns a copy of im on which ticks can be replayed. The copy shares only memory that never

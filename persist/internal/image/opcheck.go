@@ -11,19 +11,19 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// An opCheck computes the effect of a tick's operations, to compare it with the result of the
-// tick's patches. Each image has one opCheck and reuses it.
+// An opCheck detects a tick that contradicts itself. Each image has one opCheck and reuses it.
 //
 // A tick contains its changes twice: patches have the changed rows, and operations have the calls
-// in order. A bug can write wrong rows with correct checksums. An opCheck detects this if the two
-// lead to different sets: of alive entities, or of the entities that have a component. The cost is
-// that of the operations, not of the rows: entities without operations are not checked.
+// in order. A bug in the writer can record wrong rows with correct checksums. An opCheck computes
+// sets from the operations: the alive entities, and the entities of each component. After the
+// patches, it compares these sets with the image. It checks only entities with operations, so the
+// cost grows with the operations, and not with the rows.
 //
 //	before the rows change   expect: computes the sets of the image after the operations
 //	after the rows changed   compare: checks the number of members, and that each entity with an
 //	                         operation is a member if and only if the operations say so
 //
-// An opCheck compares sets, not rows: only patches contain the row and value of an entity.
+// An opCheck does not check values and the order of rows, because only patches contain them.
 type opCheck struct {
 	alive   opSet
 	members []opSet // The members of each component, by its number.
@@ -61,7 +61,7 @@ func (c *opCheck) do(op format.Op) {
 			c.members[i].clear()
 		}
 	case op.Component == format.NoComponent || op.Component >= len(c.members):
-		// The tick lacks the component of this operation. compare() reports the difference.
+		// The image does not have this component, so there is no set to change.
 	case op.Kind == raw.OpClear:
 		c.members[op.Component].clear()
 	default:
@@ -82,7 +82,8 @@ func (c *opCheck) compare(im *Image) error {
 		case !comp.Rewinds:
 			continue // A component that does not rewind may change without operations.
 		case comp.Resource:
-			// The tick may have added the resource, so do not compare the number.
+			// The first tick with a resource adds its row without an operation. So do not compare
+			// the numbers of members.
 			n = c.members[i].n
 		}
 		if err := c.members[i].compare(n); err != nil {
@@ -92,14 +93,18 @@ func (c *opCheck) compare(im *Image) error {
 	return nil
 }
 
-// An opSet is a set of entities during the operations of a tick. It is reused for the next tick and
-// allocates nothing in the steady state.
+// An opSet is a set of entities that changes with the operations of a tick, such as the alive
+// entities. It records only the entities with operations. before() says whether any other entity is
+// a member. An opSet is reused for the next tick, and then allocates nothing.
 type opSet struct {
-	n       int
-	cleared bool // If set, only entities in the map known can be members.
-	// Reports whether an entity that is not in the map known was a member before the tick.
+	n int
+	// Set after an operation that removes all members. Then before() does not count.
+	cleared bool
+	// Reports whether an entity is a member in the image. Until the patches are applied, the image
+	// has the state before the tick.
 	before func(ecs.Entity) bool
-	known  entityMap // The entities with operations, and whether each is a member now.
+	// The entities with operations since the last clear, and whether each is a member now.
+	known entityMap
 }
 
 // begin resets s to the set in the image, which has n entities.
@@ -136,9 +141,9 @@ func (s *opSet) clear() {
 	s.known.clear()
 }
 
-// compare returns an error if s differs from the set in the image, which has n entities. It runs
-// after the patches, so the callback s.before() reports the members after the tick. The error names
-// the first difference in the order of the operations.
+// compare returns an error if s differs from the set in the image, which has n entities. It is
+// called after the patches. The callback s.before() reads the image, so it now reports the members
+// after the tick. The error names the first difference in the order of the operations.
 func (s *opSet) compare(n int) error {
 	if s.n != n {
 		return fmt.Errorf("operations lead to %d, patches to %d", s.n, n)
@@ -158,10 +163,10 @@ func (s *opSet) compare(n int) error {
 //	slots    | 0 | 2 | 0 | 1 | 0 | 0 | 3 | 0 |
 //	entries  | e | f | g |
 type entityMap struct {
-	slots   []uint32
+	slots   []uint32 // The capacity after the length is zero.
 	entries []entityEntry
 	missed  uint32 // The empty slot at which find() stopped.
-	shift   uint8  // 64 - log2(len(slots)). Slots after the length are zero.
+	shift   uint8  // 64 - log2(len(slots)), for slot().
 }
 
 type entityEntry struct {
@@ -182,7 +187,9 @@ func (m *entityMap) slot(e ecs.Entity) uint32 {
 // find returns the entry of e, or nil. The entry is valid until the next call of add().
 func (m *entityMap) find(e ecs.Entity) *entityEntry {
 	if len(m.entries) == 0 {
-		return nil // No slots yet. The first add() creates them and ignores missed.
+		// There may be no slots, so m.missed is not set. The next add() calls grow(), which does
+		// not use it.
+		return nil
 	}
 	slots := m.slots
 	at := m.slot(e)
@@ -222,12 +229,12 @@ func (m *entityMap) place(i int) {
 // firstSlots is the initial number of slots of a non-empty map.
 const firstSlots = 1 << 6
 
-// grow doubles the slots in use. After every call of clear() the map starts small. So a small tick
-// after a large tick stays in the faster caches.
+// grow doubles the number of slots, and places all entries again. clear() sets this number to 0. So
+// a small tick after a large tick uses few slots, which stay in the faster caches.
 func (m *entityMap) grow() {
 	n := max(firstSlots, 2*len(m.slots))
 	m.shift = uint8(64 - bits.TrailingZeros(uint(n)))
-	if n > cap(m.slots) { // An earlier tick may have left enough memory.
+	if n > cap(m.slots) { // Otherwise an earlier tick has left enough memory.
 		m.slots = make([]uint32, n)
 	} else {
 		clear(m.slots)

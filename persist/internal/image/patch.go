@@ -15,9 +15,9 @@ import (
 // ErrRanges reports a patch or page whose number of rows does not match its ranges.
 var ErrRanges = errors.New("ranges and rows differ in length")
 
-// CheckRegistry checks a patch of a registry with n rows, except the entities in it. The patch must
-// have all rows that the registry gains. So a hostile file cannot make it allocate more than a
-// constant factor times the bytes read.
+// CheckRegistry checks the sizes in a patch of a registry with n rows. It does not check the
+// entities. If the registry grows, the patch must contain all new rows. So a small hostile file
+// cannot make the program allocate memory for many rows.
 func CheckRegistry(p *format.RegistryPatch, n int) error {
 	if err := format.CheckSizes(p.Alive, p.Free, p.Total); err != nil {
 		return err

@@ -89,8 +89,8 @@ func (t *Typed) Patch(tick *format.Tick, s *format.Schema, id journal.ID) (*raw.
 func (t *Typed) whole(p *format.StoragePatch, st raw.Storage) (format.StoragePatch, error) {
 	n := st.Rows()
 	if st.IsResource() {
-		// In the world, a resource always has its row. In the image, it has no row before its first
-		// write.
+		// A world always has the row of a resource. The stored state has no such row before the
+		// first write of the resource. p.Before is 0 then, so count 0 rows in the world, too.
 		n = min(n, p.Before)
 	}
 	if err := CheckStorage(&t.schema.Components[p.Number], p, n, st.Layout().Width()); err != nil {

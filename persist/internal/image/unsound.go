@@ -10,10 +10,10 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// Unsound returns an error if the state is invalid as a program would see it. In a valid state, the
-// registry has every index once. An entity that has a component is alive and has one row of it. If
-// the writer of the ticks had a bug, replay can lead to an invalid state although each tick fits
-// the one before. The error may also be that of ctx. Cost: O(rows).
+// Unsound returns an error if the state is invalid for a program. In a valid state, the registry
+// has every index once. An entity that has a component is alive and has one row of it. Apply checks
+// less. If the writer of the ticks had a bug, replay can lead to an invalid state although each
+// tick fits the one before. The error may also be that of ctx. Cost: O(rows).
 func (im *Image) Unsound(ctx context.Context) error {
 	return parallel.Do(ctx, 1+len(im.Components), func(i int) error {
 		if i == 0 {

@@ -55,10 +55,10 @@ func Start(ctx context.Context, phase string, total int64) *Meter {
 // Quiet returns a context like ctx without a report function.
 func Quiet(ctx context.Context) context.Context { return context.WithValue(ctx, progressKey{}, nil) }
 
-// Part returns a context for an operation whose work counts as n in p. The operation may have
-// several phases, and reports each of them from 0 to its own total. Part scales every phase to n. p
-// shows the phase with the most progress, because p never decreases. After the operation, the
-// caller calls UpTo.
+// Part returns a context for an operation that is a part of the work of p. While the operation runs
+// from 0 to its own total, p increases by n. If the operation has several phases, each of them runs
+// from 0 to its own total. p never decreases, so it shows the phase with the most progress. After
+// the operation, the caller calls UpTo.
 func (p *Meter) Part(ctx context.Context, n int64) context.Context {
 	if p == nil {
 		return ctx

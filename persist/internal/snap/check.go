@@ -30,7 +30,8 @@ type check struct {
 	seen  []uint32     // One bit per index, set if the index was seen in an array of entities.
 }
 
-// ErrUnchecked is the error of [Reader.Check] for a file whose page size does not divide 4096 rows.
+// ErrUnchecked is the error of [Reader.Check] for a file whose number of rows in a page does not
+// divide 4096. Such a file must be loaded to be checked.
 var ErrUnchecked = errors.New("persist: only the loaded state can be checked")
 
 // Check verifies the whole state and returns its first error. It verifies only the blocks of the

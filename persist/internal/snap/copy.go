@@ -9,8 +9,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A past is the state that a snapshot copies: a [raw.Pin] of a tick, or the current world. A nil
-// storage stands for the registry.
+// A past is the state that a snapshot copies. It is a [raw.Pin], which has the state at the end of
+// a tick, or the current world. As an argument, a nil storage means the registry.
 //
 // The caller calls Stage, then AppendEntities and AppendRows for parts of the staged rows, then
 // Done. After Done, the caller does not read these rows again.
@@ -64,15 +64,15 @@ func (p *present) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.Ap
 func (p *present) Done(_ raw.Storage, _, _ int) {}
 
 // A rowCopy is the copy of the registry or of a component for a snapshot, in groups of 4096 rows. A
-// group has its entities first, and then its data pages. What is copied of group g depends on the
-// fields rows and dense:
+// group has its entities first, and then its data pages. The fields rows and dense say what is
+// copied of a group g:
 //
-//	condition     copied              the snapshot writes from the copy
-//	rows.has(g)   entities and data   dense page, data pages, checksum of the group
-//	else dense    entities            parts of sparse pages
-//	else          nothing             nothing: it refers to the previous snapshot
+//	rows.has(g)                  entities and data, for all pages of the group
+//	dense, but not rows.has(g)   entities only, because sparse pages are made from them
+//	neither                      nothing, because the snapshot refers to the previous one
 //
-// The digest of a state has a checksum for each of these groups, computed from the copy.
+// The digest of a state has a checksum for each group. If the data was copied, the checksum is
+// computed from the copy. Otherwise it is the checksum in the previous snapshot.
 type rowCopy struct {
 	number  int         // Component number. -1 for the registry.
 	storage raw.Storage // Storage to copy. Nil for the registry.
@@ -208,8 +208,8 @@ type BufferList struct {
 // garbage collector frees all other buffers.
 const maxKeptBuffers = 64 << 20
 
-// get returns an empty buffer with an initial capacity of n bytes. It uses the last kept buffer of
-// that size, and drops smaller ones.
+// get returns an empty buffer with a capacity of at least n bytes. It takes the last free buffer
+// that is large enough, and drops the smaller ones after it.
 func (l *BufferList) get(n int) []byte {
 	for k := len(l.free) - 1; k >= 0; k-- {
 		b := l.free[k]

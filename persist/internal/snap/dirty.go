@@ -47,7 +47,7 @@ func (s *pageSet) addRanges(ranges []raw.Range) {
 func (s *pageSet) addAll(other pageSet) {
 	for i, word := range other {
 		if word != 0 {
-			// add extends s up to word i. After that, all pages of word can be added at once.
+			// Adding the highest page makes s long enough for the whole word.
 			s.add(64*i + bits.Len64(word) - 1)
 			(*s)[i] |= word
 		}
@@ -57,17 +57,17 @@ func (s *pageSet) addAll(other pageSet) {
 // has reports whether s contains page.
 func (s pageSet) has(page int) bool { return page>>6 < len(s) && s[page>>6]>>(page&63)&1 == 1 }
 
-// Dirty is the set of pages that may differ from those of an earlier state, according to the ticks
-// since then. Pages that are not in the set are unchanged. Pages of rows are counted in steps of
-// 4096 rows, whatever their real size. The table names the field of each set of pages in
-// parentheses:
+// Dirty is a set of pages of a state that may differ from those of an earlier state. It is computed
+// from the ticks between the two. Pages of rows are counted in steps of 4096 rows, whatever their
+// real size. Each set has its own field:
 //
-//	change of a tick          pages that may differ
-//	rows written, or resized  dense and data pages of these rows (rows), of registry (registry)
-//	row gets an entity        sparse page of the entity's index (sparse)
-//	entity loses a component  sparse page of its index (sparse)
-//	entity is destroyed       sparse page of its index, in every component (destroyed)
-//	component cleared         all of its sparse pages (cleared)
+//	field      change of a tick           pages that may differ
+//	registry   rows of the registry       pages of these rows
+//	rows       rows written, or resized   dense and data pages of these rows
+//	sparse     row gets an entity         sparse page of the entity's index
+//	sparse     entity loses a component   sparse page of its index
+//	destroyed  entity is destroyed        sparse page of its index, in every component
+//	cleared    component cleared          all of its sparse pages
 //
 // For a page outside this set, a snapshot uses the page and checksum of the previous snapshot. If
 // such a page has changed, no reader detects the error. So in doubt, add the page.
@@ -120,8 +120,9 @@ func (d *Dirty) SetStorage(n int, c raw.StorageChange) {
 	}
 }
 
-// SetOp adds an operation of a tick. n is its component number, if it has one. Call SetOp after
-// SetStorage, because an operation that clears the world changes all components in d.
+// SetOp adds an operation of a tick. n is its component number, or format.NoComponent. An operation
+// that clears the world marks only the components that d already contains. So call SetStorage for
+// all changes of the tick first.
 func (d *Dirty) SetOp(kind raw.OpKind, n int, e ecs.Entity) {
 	switch {
 	case kind == raw.OpRemove:

@@ -28,8 +28,9 @@ import (
 // [image.Image.Link].
 //
 // [Reader.Load] takes all pages of a file, and [Salvage] takes the readable pages of a damaged one.
-// Both first read the pages of the file. Then they follow the references to pages in other files
-// or under other keys. The rows of all other pages are missing.
+// Both first put the pages in place whose content is in the file. Other pages of the file are only
+// references to a page of another file or column, so their content is read afterwards. Rows of
+// pages that were not found are missing in the image.
 type Filling struct {
 	Image    *image.Image
 	name     string // Name of the file, for errors.
@@ -46,10 +47,11 @@ type Filling struct {
 // A part is an array of the state, with the set of its pages that were read.
 type part struct {
 	format.Array
-	met     pageSet // Pages that are in place, kept, or bad.
-	faulty  int     // The first bad page.
-	fault   error   // The error of the first bad page.
-	entries int     // Number of entries of a sparse array that were compared.
+	// Pages that were handled: put in place, kept if the array is sparse, or recorded as bad.
+	met     pageSet
+	faulty  int   // The first bad page.
+	fault   error // The error of the first bad page.
+	entries int   // Number of entries of a sparse array that were compared.
 }
 
 // A SparsePage is a page of a sparse array.
@@ -98,8 +100,9 @@ func newFilling(ctx context.Context, name string, m *format.Manifest, room int64
 		case a.Width > 0:
 			rooms = append(rooms, func() { c.Packed = alloc(n * a.Width) })
 		case bare && format.PageRows%a.PageRows == 0:
-			// Keep the pages whole if they divide a group of 4096 rows. AppendRows appends whole
-			// pages, and the digest sums such groups.
+			// Keep whole pages, and do not split them into rows. 4096 must be a multiple of the
+			// rows in a page. The reason is that the digest reads groups of 4096 rows, and
+			// AppendRows appends whole pages only.
 			c.Pages, c.PageRows = make([][]byte, (n+a.PageRows-1)/a.PageRows), a.PageRows
 		default:
 			rooms = append(rooms, func() { c.Rows = make([][]byte, n) })
@@ -147,10 +150,9 @@ func entitiesOf(b []byte) []ecs.Entity {
 	return unsafe.Slice((*ecs.Entity)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
 }
 
-// fitting returns how many rows of the array a fit into the number of bytes in the variable room.
-// It subtracts the minimum size of these rows from the variable. So a wrong manifest cannot make
-// the caller allocate more than the files can contain. For rows of varying width, fitting allows
-// one more page.
+// fitting returns how many rows of the array a fit into *room bytes, and subtracts their minimum
+// size from *room. So a wrong manifest cannot make the caller allocate more than the files can
+// contain. For rows of varying width, fitting allows one more page.
 func fitting(a *format.Array, room *int64) int {
 	if a.Kind == format.SparseArray {
 		return 0
@@ -164,9 +166,11 @@ func fitting(a *format.Array, room *int64) int {
 	return int(n)
 }
 
-// read decodes the value of a page of the file itself. It returns arguments for put(): the part of
-// the page, the content and its position. If the value is a reference, read() records the reference
-// and returns a nil part. The part is also nil for the manifest and for an unused page.
+// read decodes the value of a page of the file itself. There are three cases:
+//
+//   - The page has content: read() returns the arguments for put().
+//   - The page is a reference: read() records the reference and returns a nil part.
+//   - The page is the manifest, or unused: read() returns a nil part.
 func (f *Filling) read(k pagefile.Key, value []byte) (p *part, content []byte, ref format.PageRef, err error) {
 	if p = f.parts[k.Column]; p == nil || int64(k.Page) >= int64(p.Pages()) {
 		return nil, nil, ref, nil // The page is the manifest, or unused.
@@ -194,15 +198,17 @@ func (f *Filling) refer(r reference) {
 	f.references[r.ref.File][there] = append(f.references[r.ref.File][there], r)
 }
 
-// readReferred passes each reference in refs to the function take, with the content of the page
-// that they all name. value is the value of that page. readReferred skips a reference with another
-// checksum than the page, and all references if the page has no content.
+// readReferred calls the function take for each reference in refs. All of them refer to one page,
+// and value is the value of that page. take gets the content of the page. readReferred skips a
+// reference if its checksum is not that of the page. If the page has no content, it skips all
+// references.
 func readReferred(refs []reference, value []byte, take func(r reference, content []byte)) {
 	content, held, err := format.DecodePage(value)
 	if len(refs) == 0 || err != nil || content == nil {
 		return
 	}
-	// All references have the same kind of array, because a page repeats only pages of its kind.
+	// The result of kept() depends on the kind of array. All references have the same kind, because
+	// a page refers only to a page of its own kind.
 	content = refs[0].kept(content)
 	for _, r := range refs {
 		if held.CRC == r.ref.CRC {

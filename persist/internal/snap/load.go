@@ -44,8 +44,8 @@ type loading struct {
 // single rows and cannot replay ticks.
 func (r *Reader) Load(ctx context.Context, table PageTable, bare bool) (*image.Image, error) {
 	m := r.Manifest
-	// If a component does not rewind, Image.DropDead needs single rows. A bare image has whole
-	// pages instead.
+	// A bare image has whole pages and no single rows. If a component does not rewind,
+	// Image.DropDead needs single rows, so the image cannot be bare.
 	bare = bare && m.AllRewind()
 	meter := progress.Start(ctx, progress.PhaseLoad, r.File.Info().Size)
 	l, err := newLoading(ctx, r, table, bare)
@@ -126,18 +126,19 @@ func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 	}
 	t := tablePage{xxh3.Hash128(content), uint32(len(content)), uint16(p.PageRows), ref}
 	if ref.Column != 0 {
-		t.Size = 0 // Only the page that has the content has a size.
+		// The page repeats another page of the file, which counts the size of the content.
+		t.Size = 0
 	}
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	l.table[k] = t
 }
 
-// resolve reads the pages that the file only refers to, in three steps:
+// resolve puts pages in place that are only references in the file, in three steps:
 //
-//	entities that repeat a page of this file   are copied from the rows that are in place
-//	all other pages                            one pass over each file, which ignores errors
-//	pages that are still missing               one by one, which reports errors
+//	pages of entities that repeat a page of this file   repeat copies them within the image
+//	all other pages                                     one pass over each file, ignores errors
+//	pages that are still missing                        one by one, reports errors
 func (l *loading) resolve(ctx context.Context) error {
 	if err := l.repeat(ctx, l.references[l.Number()]); err != nil {
 		return err
@@ -165,9 +166,9 @@ func (l *loading) resolve(ctx context.Context) error {
 	return nil
 }
 
-// repeat handles pages of entities that repeat another page of the file. It copies their rows from
-// that page, and removes their references from the map wanted. It must run before pages of other
-// files are in place.
+// repeat handles pages of entities that are references to a page of the same file. The entities of
+// that page are in the image already, so repeat copies them. It removes these references from the
+// map wanted. It must run before pages of other files are in place.
 func (l *loading) repeat(ctx context.Context, wanted map[pagefile.Key][]reference) error {
 	var repeats []reference
 	maps.DeleteFunc(wanted, func(there pagefile.Key, refs []reference) bool {
@@ -242,8 +243,8 @@ func (l *loading) firstOf(n int) error {
 			return err
 		}
 	}
-	// compare has checked that each entry has the row of its entity. So if the counts are equal, no
-	// entry is missing.
+	// compare has checked all entries of the file: each has the row of its entity. The file may
+	// still lack entries. It has all of them if their number is the number of entities.
 	c := l.Image.Components[n]
 	if want := len(c.Entities) - c.Gaps; sparse.entries != want {
 		return fmt.Errorf("%d sparse entries for %d entities", sparse.entries, want)
@@ -251,9 +252,9 @@ func (l *loading) firstOf(n int) error {
 	return l.parts[format.Column(n, format.DataArray)].first()
 }
 
-// first returns the error of the first page that is missing or bad. It accepts a missing sparse
-// page, because pages without entries are not stored. firstOf finds a lost sparse page by the
-// number of entries.
+// first returns the error of the first page that is missing or bad. Sparse pages without entries
+// are not stored, so first accepts a missing sparse page. firstOf counts the entries to find out
+// whether a sparse page was lost.
 func (p *part) first() error {
 	for page := range p.Pages() {
 		switch {

@@ -24,9 +24,9 @@ func saved(t *testing.T, w *ecs.World) *Reader {
 	return r
 }
 
-// Loading a bare image also does the checks that a world would do later, except for indexed
-// components and components with few entities. Loading an image for further ticks skips these
-// checks.
+// Loading a bare image also does checks that a world would do later. It leaves out indexed
+// components and components with few entities. Loading an image for further ticks does none of
+// these checks.
 func TestLoad_SkipsChecksIfTicksFollow(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	all := ecs.MustRegister(w, ecs.Component[int64]{Name: "all"})
@@ -62,9 +62,9 @@ func TestLoad_SkipsChecksIfTicksFollow(t *testing.T) {
 	}
 }
 
-// The component named a has the entities of the registry, so its pages of entities are references
-// to pages of the registry. A load copies them from the registry in memory. It does not copy a page
-// that is missing there or has another checksum.
+// The component "a" has the same entities as the registry, so its pages of entities are references
+// to pages of the registry. A load copies these entities from the registry in memory. It does not
+// copy from a registry page that is missing or has another checksum.
 func TestLoad_CopiesRepeatedEntities(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	a := ecs.MustRegister(w, ecs.Component[int64]{Name: "a"})

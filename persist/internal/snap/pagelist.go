@@ -16,8 +16,8 @@ import (
 // A pageList is the contents of a new snapshot file: its manifest, and its pages ordered by key.
 // While a batch of pages is written, several goroutines encode the next batch.
 //
-// add() decides which pages repeat an earlier page, before any page is encoded. The manifest is the
-// first page of the file and states whether any page repeats. The position of a page is known once
+// The manifest is the first page of the file, and says whether any page repeats another page. So
+// add() looks for repeated pages before any page is encoded. The position of a page is known once
 // it is encoded.
 type pageList struct {
 	Manifest format.Manifest
@@ -29,12 +29,12 @@ type pageList struct {
 	compress func(head *format.Encoder, buf *[]byte, content []byte) (rest []byte, crc uint32)
 }
 
-// A page is a page of a new file. One of these has its content:
+// A page is a page of a new file. The first of these fields that is set has its content:
 //
 //	content    the bytes
 //	append     a function that appends the bytes
 //	repeats    another page of this file
-//	tablePage  a page in another file, if the others are nil
+//	tablePage  a page in another file
 type page struct {
 	key     pagefile.Key
 	content []byte
@@ -45,8 +45,9 @@ type page struct {
 	tablePage
 }
 
-// A pageContent is the key of equal pages in a map. Equal pages have the same page number, the same
-// kind of array and the same checksum. The registry counts as a dense array.
+// A pageContent is a map key that is the same for equal pages. Pages are equal if they have the
+// same page number, the same kind of array and the same checksum. The registry counts as a dense
+// array.
 type pageContent struct {
 	page   uint32
 	sparse bool
@@ -146,10 +147,12 @@ func (l *pageList) put(ctx context.Context, out *pagefile.Writer, p *progress.Me
 func (l *pageList) refer(p *page, e *format.Encoder) {
 	has := &l.pages[*p.repeats]
 	if p.absent = has.absent; p.absent {
-		return // Neither page has entries.
+		// The other page has no entries and is not stored. So p is not stored, either.
+		return
 	}
 	p.PageRef = has.PageRef
-	// All repeats of a content refer to the column that has it.
+	// The content is under the key of the other page, because add() never repeats a page that is
+	// itself a repeat.
 	p.Column = has.key.Column
 	ref := p.PageRef
 	if ref.File == l.Manifest.Number {

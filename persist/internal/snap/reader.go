@@ -51,8 +51,8 @@ func Open(files disk.FS, name string, nameOf func(uint32) string) (*Reader, erro
 		return nil, err
 	}
 	r := &Reader{Name: name, File: f, files: files, nameOf: nameOf, others: map[uint32]otherFile{}}
-	// Without a manifest, find() uses file number 0 and accepts neither a compressed page nor a
-	// reference.
+	// The manifest is not read yet. So find() uses file number 0, and rejects a compressed page and
+	// a reference.
 	content, _, err := r.find(format.Key(format.ManifestColumn, 0), nil)
 	if err == nil && content == nil {
 		err = fmt.Errorf("%w: no manifest", format.ErrForeign)
@@ -182,9 +182,9 @@ func (r *Reader) own(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error)
 	return content, ref, err
 }
 
-// settle sets the file number of a reference within the same file. It returns an error if the page
-// may not be compressed or may not repeat another page. m is the manifest of the file; it is nil
-// while the manifest itself is read.
+// settle completes ref, which was read from page k. If the page repeats another page of the same
+// file, settle sets the file number. It returns an error if the manifest m does not allow a
+// compressed page or a repeat. m is nil while the manifest itself is read.
 func settle(name string, m *format.Manifest, k pagefile.Key, ref *format.PageRef) error {
 	if ref.Compressed && (m == nil || !m.Compressed) {
 		return corrupt(name, "page %v cannot be compressed", k)
@@ -192,7 +192,7 @@ func settle(name string, m *format.Manifest, k pagefile.Key, ref *format.PageRef
 	if ref.Column == 0 {
 		return nil
 	}
-	// Call MayRepeat first: it rejects the page of the manifest, for which m is nil.
+	// m is nil for the page of the manifest. Call MayRepeat first, because it rejects that page.
 	if !format.MayRepeat(k.Column, ref.Column) || !m.Repeats {
 		return corrupt(name, "page %v cannot repeat one of column %d", k, ref.Column)
 	}
@@ -283,8 +283,8 @@ func (r *Reader) openOther(number uint32) (*pagefile.File, error) {
 }
 
 // room returns an upper bound of the bytes of state in the files, so that a wrong manifest cannot
-// make the caller allocate more. Any small page may repeat another page, so room() adds the maximum
-// size of a repeated page for each small page.
+// make the caller allocate more. A page that repeats another page takes only a few bytes in the
+// file. So room() counts each small page as a repeat of the maximum size.
 func (r *Reader) room() int64 {
 	room := r.roomOnce()
 	if r.Manifest.Repeats {
@@ -293,8 +293,8 @@ func (r *Reader) room() int64 {
 	return room
 }
 
-// roomOnce returns the bound of room() without repeated pages, for arrays such as the registry.
-// Files that cannot be opened count as empty.
+// roomOnce is like room(), but for arrays without repeated pages, such as the registry. Files that
+// cannot be opened count as empty.
 func (r *Reader) roomOnce() int64 {
 	files := map[*pagefile.File]bool{r.File: true}
 	for _, ref := range r.Manifest.Files {

@@ -97,8 +97,8 @@ func (s *salvage) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 	}
 }
 
-// dropUnusable makes the rows of unusable pages missing. If a sparse page is unusable, it is
-// unknown which of its indices have rows.
+// dropUnusable treats unusable pages as missing. If a page of a sparse array is missing, it is
+// unknown which of the indices in its range have rows.
 func (s *salvage) dropUnusable() {
 	for k, p := range s.unusable {
 		p.met.remove(int(k.Page))
@@ -106,9 +106,9 @@ func (s *salvage) dropUnusable() {
 	s.sparse = slices.DeleteFunc(s.sparse, func(page SparsePage) bool { return !page.met.has(page.Page) })
 }
 
-// salvageFactor bounds how many rows a damaged snapshot may claim: a multiple of the rows that fit
-// into the files. The factor allows for truncated files. The bound stops a false manifest from
-// allocating any amount of memory.
+// salvageFactor limits the rows that a damaged snapshot may claim. The limit is this factor times
+// the rows that fit into the files, because the files may be truncated. Without a limit, a false
+// manifest could make the program allocate any amount of memory.
 const salvageFactor = 16
 
 // checkClaims returns an error if m claims more rows than fit into the file and the files that it

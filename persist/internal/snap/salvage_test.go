@@ -10,8 +10,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
-// A page that is found twice with different contents counts as missing. For a sparse array, it is
-// then unknown which of its indices have rows.
+// A page that is found twice with different contents counts as missing. If it is a page of a sparse
+// array, it is unknown which of the indices in its range have rows.
 func TestSalvage_DuplicatePage(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	v := ecs.Must(ecs.Register(w, ecs.Component[int32]{Name: "v", Kind: ecs.Indexed}))

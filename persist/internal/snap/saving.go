@@ -24,7 +24,7 @@ import (
 // batches of pages, and for the sparse arrays of components that are being encoded.
 //
 // A save refers to no other file. Components with the same order of entities share their dense and
-// sparse arrays. Checksums of entities, which are computed first, find these components.
+// sparse arrays. To find such components, a Saving first computes checksums of the entities.
 type Saving struct {
 	pageList
 	err error // Set if a row is too large for a file.

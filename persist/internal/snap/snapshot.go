@@ -52,7 +52,8 @@ type tablePage struct {
 	// comparing their bytes, which are in a file. With 128 bits, a collision by chance is
 	// practically impossible.
 	sum xxh3.Uint128
-	// Size of the content in bytes. 0 if another page of the snapshot counts these bytes.
+	// Size of the content in bytes. 0 if the page repeats another page of the file, which counts
+	// the bytes.
 	Size uint32
 	rows uint16 // Number of rows in each page of the array.
 	format.PageRef
@@ -141,9 +142,9 @@ func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, k
 func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage, base *SnapshotBase, all bool) {
 	entry := &sn.Manifest.Schema.Components[n]
 	c := &rowCopy{number: n, storage: st, width: st.Layout().Width(), summed: st.Rewinds() && entry.Rewinds}
-	// fixed says whether the parameter from, a state of a tick, has this storage. Resources and
-	// storages that do not rewind can change without a tick. So they are copied completely and
-	// immediately, whatever Dirty contains.
+	// fixed says whether the parameter from has this storage. It is a state at the end of a tick,
+	// without resources and storages that do not rewind. These can change without a tick. So they
+	// are copied completely and immediately, whatever Dirty contains.
 	fixed := !st.IsResource() && st.Rewinds()
 	if fixed {
 		c.size.Rows = from.Len(st)
@@ -151,8 +152,8 @@ func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage,
 		c.size.Rows = st.Rows()
 	}
 	c.size.PageRows = format.DataPageRows(c.width)
-	// A page can be shared only with a page that has the same number of rows. This number must
-	// divide 4096, the rows of a group.
+	// Two snapshots can share a page only if it has the same rows in both. So keep the number of
+	// rows that the previous snapshot had in a page. It must divide 4096, the rows of a group.
 	if shared := base.Table.pageRows(n); !all && shared > 0 {
 		if all = format.PageRows%shared != 0; !all {
 			c.size.PageRows = shared
@@ -220,8 +221,8 @@ func (sn *Snapshot) Assemble() error {
 // older file has some of them. A full snapshot can be written instead.
 var ErrPagesShared = errors.New("pages became too large, and some are shared with older snapshots; the next snapshot is a full one with smaller pages")
 
-// fitPages reduces the rows per page of c if a page is too large for a value. It returns
-// [ErrPagesShared] if some rows were not copied.
+// fitPages reduces the rows per page of c if a page is too large for a file. All rows are then
+// needed for new pages. If some rows were not copied, fitPages returns [ErrPagesShared].
 func (sn *Snapshot) fitPages(c *rowCopy) error {
 	largest := 0
 	for g := range c.groups {
@@ -296,8 +297,9 @@ func (sn *Snapshot) sum() error {
 	return nil
 }
 
-// sumGroups returns the checksums of the groups of c. If the last group has fewer rows than in the
-// previous snapshot, it is dirty, so its checksum is computed again.
+// sumGroups returns the checksums of the groups of c. It takes the checksum of a group that was not
+// copied from the previous snapshot. A group that has lost rows since then is dirty, so it was
+// copied.
 func (sn *Snapshot) sumGroups(c *rowCopy) ([]uint64, error) {
 	before := sn.before[c.number]
 	sums := make([]uint64, len(c.groups))
@@ -406,7 +408,7 @@ func (sn *Snapshot) Shared() (shared, written int) {
 }
 
 // References returns the files that the pages refer to, each once. crcs has their checksums by file
-// number. A page that repeats a shared page is in the file of that page.
+// number. A page that repeats a shared page does not add a file, because both are in the same file.
 func (sn *Snapshot) References(crcs map[uint32]uint32) (files []format.FileRef) {
 	named := map[uint32]bool{}
 	for i := range sn.pages {

@@ -57,7 +57,7 @@ func EntityBytes(entities ...ecs.Entity) (b []byte) {
 	return b
 }
 
-// HostileBase returns the state that hostile ticks continue.
+// HostileBase returns the world to which tests apply hostile ticks.
 func HostileBase(t testing.TB) *World {
 	t.Helper()
 	w := New(0)

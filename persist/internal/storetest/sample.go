@@ -123,7 +123,8 @@ func (d *Damaged) Opened(tree map[string]string) (persist.Report, error) {
 // must not matter.
 func (d *Damaged) CheckOpen(tree map[string]string, name string, at int) {
 	r, err := d.Opened(tree)
-	// Opening reads only the names of older snapshots.
+	// Opening reads only the names of the two older snapshots, so it need not report damage in
+	// them.
 	newest := name != "snapshots/00000001.snap" && name != "snapshots/00000002.snap"
 	switch {
 	case err != nil:

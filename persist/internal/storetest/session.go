@@ -14,8 +14,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A Session runs one program on two worlds. One world is kept in a store, and the other world, the
-// oracle, stays in memory. The Session records the state after every commit.
+// A Session runs one program on two worlds. World is kept in a store. Twin stays in memory, and has
+// the expected state. The Session records the state after every commit.
 type Session struct {
 	t       rapid.TB
 	files   disk.FS
@@ -26,7 +26,9 @@ type Session struct {
 	Store   *persist.Store
 	States  map[uint64]committed // The committed states by seq.
 	opened  int
-	loose   bool // A snapshot has NoRewind values from after its commit.
+	// Set if NoRewind values changed between a commit and its snapshot, so that the snapshot has
+	// newer values than the record.
+	loose bool
 }
 
 func (s *Session) open() {
@@ -77,8 +79,8 @@ func (s *Session) equal(after string) {
 	}
 }
 
-// seek moves the world to a tick if its history has the tick. The twin then follows, because its
-// history has every tick.
+// seek moves the world to a tick if its history has the tick. Then it moves Twin, whose history has
+// every tick.
 func (s *Session) seek(tick uint64) {
 	if err := s.World.History().Seek(tick); err != nil {
 		require.ErrorIs(s.t, err, ecs.ErrNotHeld)
@@ -97,7 +99,7 @@ func (s *Session) snapshot() {
 	require.NoError(s.t, err)
 	require.Equal(s.t, s.World.Tick(), r.Tick)
 	if now := s.look(); s.States[s.World.Raw().Seq()] != now {
-		s.loose = true // The snapshot has NoRewind values from after its commit.
+		s.loose = true // NoRewind values changed after the commit.
 		s.States[s.World.Raw().Seq()] = now
 	}
 }
@@ -134,9 +136,9 @@ func (s *Session) reopen() {
 	require.Equal(s.t, head, s.World.Raw().Seq())
 }
 
-// closing is called before a close. The returned function maps the head after the close to the
-// expected head. Close may add a record for changed NoRewind values. The session then expects the
-// current state after that record.
+// closing is called before a close. The returned function is called after the reopening, with the
+// new head, and returns the expected head. That is the old head, unless Close has added a record
+// for changed NoRewind values. In this case, closing expects the current state after that record.
 func (s *Session) closing() func(head uint64) uint64 {
 	want, next, state, ended := s.World.Raw().Seq(), uint64(len(s.States)), s.look(), !s.World.Raw().Dirty()
 	return func(head uint64) uint64 {

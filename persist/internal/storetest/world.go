@@ -290,8 +290,8 @@ func newBag(a Action) Bag {
 	return b
 }
 
-// owner returns an entity for an action on s: usually an entity with a component in s, and e if s
-// is empty. With one or two entities in s, it returns e in one case of four.
+// owner returns an entity for an action on s: usually an entity that has a component in s. If s is
+// empty, it returns e. If s has one or two entities, it returns e in one case of four.
 func owner[T any](s *ecs.Storage[T], e ecs.Entity, a Action) ecs.Entity {
 	if n := s.Len(); n > 2 || n > 0 && a.A&3 > 0 {
 		return s.Entities()[int(a.A>>3)%n]

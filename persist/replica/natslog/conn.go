@@ -11,10 +11,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A connection is the state that all logs on one [nats.Conn] share. A server that is cut off from
-// the other servers still serves its clients. It sends heartbeats, but its copy of a stream does
-// not grow. Only an answer of a stream's leader shows that a server still reaches the others. So
-// the connection moves to another server when no leader answers.
+// A connection is the state that all logs on one [nats.Conn] share. It finds out whether its server
+// can reach the leaders of streams, and moves to another server if not. A server that is cut off
+// from the other servers still serves its clients. It sends heartbeats, but its copy of a stream
+// does not grow. Only an answer of a stream's leader shows that a server reaches the others.
 type connection struct {
 	mu       sync.Mutex
 	answered time.Time // Time of the last answer from the leader of a stream.
@@ -46,8 +46,8 @@ func (c *connection) heard() {
 	c.answered = time.Now()
 }
 
-// mayRemove reports whether the login may remove consumers. It returns true until a server has
-// denied a request whose subject begins with the given text.
+// mayRemove reports whether the login may remove consumers. The parameter subject is the beginning
+// of the subject of such requests. mayRemove returns true until a server has denied one of them.
 func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,9 +57,9 @@ func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
 	return c.denied != subject
 }
 
-// leave moves nc to another server if no leader has answered for a certain time (the constant
-// unheard). This time begins with the latest of three times: the last answer, the last move, and
-// the given time. leave reports whether it moved nc. The move affects all logs on nc.
+// leave moves nc to another server if no leader has answered for a while (the constant unheard).
+// Time before the last move, or before the parameter since, does not count. leave reports whether
+// it moved nc. The move affects all logs on nc.
 func (c *connection) leave(nc *nats.Conn, since time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

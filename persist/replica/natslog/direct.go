@@ -35,9 +35,9 @@ type batchRequest struct {
 	MaxBytes int    `json:"max_bytes"`
 }
 
-// catchUp yields existing entries without a consumer, so many worlds can recover at the same time.
-// It ends when the answering server had no newer entries for a while. If this server lacks entries,
-// the consumer yields them later.
+// catchUp yields existing entries by direct requests, without a consumer. So many worlds can
+// recover at the same time. Any server of the stream may answer. catchUp ends when this server had
+// no newer entries for a while. The consumer later yields entries that this server lacks.
 func (r *reader) catchUp(ctx context.Context) error {
 	for ends := 0; ; {
 		more, err := r.batch(ctx)

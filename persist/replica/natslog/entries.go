@@ -166,8 +166,8 @@ func (r *reader) next(ctx context.Context, messages jetstream.MessagesContext) (
 		case more:
 			return nil, errMissed
 		}
-		// Wait for the leader until leave() may move the connection. Wait at most for the usual
-		// time of one answer, and at least for an eighth of this time.
+		// Wait for the leader until leave() may move the connection, but not longer than one answer
+		// usually takes. Wait at least an eighth of that time.
 		once, done = context.WithTimeout(ctx, min(answer, max(time.Until(begun.Add(unheard)), answer/8)))
 		behind, err := r.get(once, request{Seq: uint64(r.after) + 1, NextFor: r.subject})
 		done()

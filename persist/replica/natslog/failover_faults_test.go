@@ -235,7 +235,7 @@ func (s *scene) forgetEntries() string {
 	if killed {
 		s.kill(owner)
 	}
-	// Meanwhile, the judge reads all earlier confirmations.
+	// Wait until the judge has read all lines that the machines have printed.
 	time.Sleep(200 * time.Millisecond)
 	s.judge.forget()
 	for _, n := range order[:2] {

@@ -342,7 +342,8 @@ func (j *judge) verdict(upto, head uint64) (forgotten int) {
 	for sum, machine := range j.shown {
 		made, known := j.commits[sum]
 		if !known || made.tick > uint64(len(history)) {
-			// The owner's line is not read yet, or the history ends before this tick.
+			// The tick cannot be compared yet. Either the line of its owner is not read, or the
+			// history ends before it.
 			continue
 		}
 		if history[made.tick] != sum {

@@ -357,8 +357,9 @@ func (s *scene) demand() {
 // machine reports why no tick is confirmed.
 const freshLimit = 10 * time.Second
 
-// examineBy reads the log through one server with a new follower. The follower may only be late if
-// a machine has reported a reason. After a Rebase, it must be ready soon.
+// examineBy reads the log through one server with a new follower. If the follower is not ready in
+// time, a machine must have reported a reason. The owner then calls Rebase, and a second new
+// follower must be ready in time.
 func (s *scene) examineBy(n *node) {
 	upto := s.judge.newestConfirmed()
 	head, took, err := s.freshFollower(n, upto)

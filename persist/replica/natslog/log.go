@@ -61,7 +61,7 @@ func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) 
 	err = l.patiently(ctx, func(ctx context.Context) error {
 		ack, err := l.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
 		switch {
-		// This includes a message that the server already had.
+		// err is also nil if the server already had the message from an earlier try.
 		case err == nil:
 			at = replica.Position(ack.Sequence)
 			return nil

@@ -75,8 +75,9 @@ func remedyOf(err error) (r remedy, ok bool) {
 		return r, true
 	}
 	if api.ErrorCode == codeNotCreated && strings.Contains(api.Description, "error creating store") {
-		// When a server deletes a stream, it removes empty directories a moment later. If a new
-		// stream needs one of these directories, the creation of the stream fails.
+		// This error may pass. When a server deletes a stream, it removes empty directories a
+		// moment later. If a new stream needs one of these directories, its creation fails, and a
+		// later try may succeed.
 		return remedy{"the server cannot create the files of the stream: check its disk, its rights and its log", true}, true
 	}
 	if api.ErrorCode != codeNotStored {
@@ -91,8 +92,8 @@ func remedyOf(err error) (r remedy, ok bool) {
 }
 
 // explain returns err, or an [operatorError] if only an operator can resolve it. The second result
-// reports whether the error is permanent. The second argument is the last error of the connection
-// before the attempt. A newer error may be the reason why no server answered.
+// is true if the error is permanent. The parameter last is the newest error of the connection
+// before the attempt. If the connection has another error now, that may be why no server answered.
 func (e *engine) explain(err, last error) (explained error, stays bool) {
 	if err == nil || errors.Is(err, replica.ErrOperator) {
 		return err, true

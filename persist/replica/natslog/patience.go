@@ -72,7 +72,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Error codes of servers for a message whose result depends on another message.
+// Error codes of servers that another message is still in progress. The next try may succeed.
 const (
 	codeSameID   = 10158 // A message with the same ID is in progress.
 	codeUnderWay = jetstream.JSErrCodeStreamWrongLastSequenceConstant

@@ -345,7 +345,7 @@ func (c *scene) judge() error {
 	for sum := c.confirmed[c.greatest]; ; {
 		m, known := c.made[sum]
 		if !known {
-			// The tick was made before this run.
+			// An earlier run has made this tick, so the ticks before it are unknown.
 			break
 		}
 		history[m.tick], sum = sum, m.before
