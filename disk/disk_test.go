@@ -251,7 +251,7 @@ func TestLock_FileReplaced(t *testing.T) {
 	})
 }
 
-func TestLock_SymbolicLink(t *testing.T) {
+func TestLock_RefusesSymbolicLink(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "precious"), []byte("precious"), 0o600))
 	must(t, os.Symlink("precious", filepath.Join(dir, "LOCK")))

@@ -50,7 +50,7 @@ func checkFlip(t *testing.T, fs *disktest.Mem, name string, offset int64) {
 	t.Errorf("flip at %d of %s is not reported: %v", offset, name, log.Problems)
 }
 
-func TestScan_FlippedBitInUncleanEnd(t *testing.T) {
+func TestScan_FlippedBitBeforeClose(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, sampleOptions)
 	add(t, j, 0, 20)
@@ -245,7 +245,7 @@ func TestScan_MissingAndSwappedSegments(t *testing.T) {
 	})
 }
 
-func TestScan_SegmentOfAnotherHistory(t *testing.T) {
+func TestScan_SegmentFromOtherJournal(t *testing.T) {
 	one, other := disktest.New(), disktest.New()
 	for fs, text := range map[*disktest.Mem]string{one: "one payload", other: "another one"} {
 		// A journal of version 1 has no ledger.

@@ -81,7 +81,7 @@ func TestAppend_PayloadInParts(t *testing.T) {
 	}
 }
 
-func TestScan_PartMissing(t *testing.T) {
+func TestScan_InvalidPartLosesRecord(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, journal.Options{Sync: journal.SyncNever}.WithPartSize(100))
 	add(t, j, 0, 10)
@@ -99,7 +99,7 @@ func TestScan_PartMissing(t *testing.T) {
 	}
 }
 
-func TestClose_HeadBeforeLastRecord(t *testing.T) {
+func TestClose_HeadIsOlderRecord(t *testing.T) {
 	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	for parent := range uint64(5) {
@@ -218,7 +218,7 @@ func TestOpen_FirstSeq(t *testing.T) {
 	}
 }
 
-func TestOpen_StaleLog(t *testing.T) {
+func TestOpen_RefusesLogOfEarlierState(t *testing.T) {
 	fs := sample(t)
 	log := scan(t, fs)
 	closeJournal(t, open(t, fs, journal.Options{}), 8)
@@ -343,7 +343,7 @@ func TestGroupCommit_RecordsShareSync(t *testing.T) {
 	closeJournal(t, j, 100)
 }
 
-func TestOptionsSync_DurableTimes(t *testing.T) {
+func TestOptionsSync_DelayUntilDurable(t *testing.T) {
 	tests := []struct {
 		sync    time.Duration
 		durable []uint64 // Expected durable records after 0, 9, 10 and 1000 ms.
@@ -625,7 +625,7 @@ func TestAppendSummed_EqualsAppend(t *testing.T) {
 	}
 }
 
-func TestOpen_LowestEpoch(t *testing.T) {
+func TestOpen_EpochOptionIsLowerBound(t *testing.T) {
 	mem := disktest.New()
 	for _, c := range []struct{ least, want uint64 }{{0, 1}, {7 << 16, 7 << 16}, {3, 7<<16 + 1}, {0, 7<<16 + 2}} {
 		j := open(t, mem, journal.Options{Epoch: c.least})

@@ -40,7 +40,7 @@ func aTree(t *testing.T, seed uint64) *disktest.Mem {
 
 // The log must describe unreadable records correctly, and Ancestors must continue with their
 // parents.
-func TestLostRecords_ParentsAndTicks(t *testing.T) {
+func TestLog_LostRecordsHaveParentAndTick(t *testing.T) {
 	const header, inPayload = 20, 48
 	known, unknown := 0, 0
 	for seed := range uint64(6) {

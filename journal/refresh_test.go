@@ -271,7 +271,7 @@ func TestRefresh_JournalReplaced(t *testing.T) {
 	}
 }
 
-func TestRefresh_FailureLeavesLog(t *testing.T) {
+func TestRefresh_FailureKeepsOldLog(t *testing.T) {
 	files := disktest.New()
 	j := open(t, files, sampleOptions)
 	for seq := range uint64(9) {

@@ -83,7 +83,7 @@ func TestCommit_RefusedWhenFull(t *testing.T) {
 	})
 }
 
-func TestCommit_NewComponentDoesNotWait(t *testing.T) {
+func TestCommit_EmptyQueueAcceptsNewComponent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHanging(t, persist.Options{QueueBytes: 1, RefuseWhenFull: true, SnapshotBytes: -1})
 		type late struct{ N int32 }

@@ -402,7 +402,7 @@ func TestBackup_InterruptedAtAnyCall(t *testing.T) {
 	}
 }
 
-func TestStoreFiles_ModesAndLinks(t *testing.T) {
+func TestStoreFiles_PrivateAndLinksNotFollowed(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has other file modes")

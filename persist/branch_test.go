@@ -92,7 +92,7 @@ func TestOpen_AtOlderTickBeginsBranch(t *testing.T) {
 	require.Equal(t, digests[9], digest)
 }
 
-func TestClose_AtOlderTick(t *testing.T) {
+func TestClose_OlderTickBecomesHead(t *testing.T) {
 	t.Parallel()
 	for point, want := range map[string]uint64{"@latest~3": 7, "@first": 0, "snap:2": 7, "6": 6, "@latest": 10} {
 		dir, digests := Branching(t)
@@ -133,7 +133,7 @@ func TestOpen_PointNotFound(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestBranch_SnapshotsOfOtherBranch(t *testing.T) {
+func TestRecovery_SnapshotOfPresentBranch(t *testing.T) {
 	t.Parallel()
 	dir, digests := Branching(t)
 	w := storetest.New(0)
@@ -158,7 +158,7 @@ func TestBranch_SnapshotsOfOtherBranch(t *testing.T) {
 
 // Retention requires two snapshots of the current branch. A snapshot of an abandoned branch does
 // not count, because no tick of the current branch continues it.
-func TestRetention_AbandonedBranch(t *testing.T) {
+func TestRetention_RemovesAbandonedSnapshot(t *testing.T) {
 	dir, _ := Branching(t)
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{At: "4", SnapshotBytes: -1, Retain: persist.Retention{Last: 1}})

@@ -244,7 +244,7 @@ func TestCommitEvery_OnDurable(t *testing.T) {
 
 // A record has several ticks, and a player runs each of them again. If one gives another result,
 // the player reports the last tick of the record.
-func TestCommitEvery_PlayedAgain(t *testing.T) {
+func TestCommitEvery_PlayerRunsEachTick(t *testing.T) {
 	newCounter := func() (*ecs.World, *ecs.Resource[uint64]) {
 		w := ecs.NewWorld(ecs.Options{})
 		return w, ecs.Must(ecs.RegisterResource(w, uint64(1), ecs.Component[uint64]{Name: "sum"}))
@@ -331,7 +331,7 @@ func TestCommitEvery_KeepsHistory(t *testing.T) {
 }
 
 // Two stores record one world. A mark of the first store stays in the first store.
-func TestCommitEvery_SecondStore(t *testing.T) {
+func TestCommitEvery_TwoStoresOnOneWorld(t *testing.T) {
 	w, mem := storetest.New(4), disktest.New()
 	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, CommitEvery: 4})
 	require.NoError(t, err)
@@ -403,7 +403,7 @@ func TestCommitEvery_RewindDiscardsNewEntity(t *testing.T) {
 }
 
 // After a follower takes over the store, CommitEvery defers its ticks, with and without a history.
-func TestCommitEvery_AfterFollowing(t *testing.T) {
+func TestCommitEvery_AfterTakeover(t *testing.T) {
 	for _, history := range []int{0, 6} {
 		mem := disktest.New()
 		owner := storetest.New(0)

@@ -259,7 +259,7 @@ func TestCompressedPage_HostileContent(t *testing.T) {
 	}
 }
 
-func TestCompressedPage_FeatureNotDeclared(t *testing.T) {
+func TestCompressedPage_RefusedWithoutFeature(t *testing.T) {
 	p, m, _, _, _ := smallSave(t)
 	m.Compressed = false
 	p[format.Key(format.ManifestColumn, 0)] = direct(m.Encode())

@@ -357,7 +357,7 @@ func TestDamagedRecord_OtherStatesReadable(t *testing.T) {
 // A preamble is a record that describes components. If a component is registered late, a preamble
 // in the middle of a segment describes it. If that preamble is damaged, ticks with the component
 // cannot be read. All other ticks are read unchanged, with the schema of the previous preamble.
-func TestPreamble_Damaged(t *testing.T) {
+func TestPreamble_DamagedOnlyItsTicksFail(t *testing.T) {
 	ctx := storetest.Background
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(2)

@@ -152,7 +152,7 @@ func TestEdits_OneByteChanged(t *testing.T) {
 	}
 }
 
-func TestEdits_WholeRowWritten(t *testing.T) {
+func TestEdits_NewOrChangedRowsInFull(t *testing.T) {
 	w := openMapWorld(t, disktest.New(), persist.Options{})
 	for i := range w.tiles.Get().Cells {
 		for j := range w.tiles.Get().Cells[i] {
@@ -329,7 +329,7 @@ func TestRandomStores_HaveEdits(t *testing.T) {
 	require.Greater(t, edited["land"], 5, "%v", edited)
 }
 
-func TestEdits_ViewFollowsRow(t *testing.T) {
+func TestEdits_TraceListsEachChange(t *testing.T) {
 	w := openMapWorld(t, disktest.New(), persist.Options{})
 	e := w.Create()
 	w.chunks.Set(w.Create(), [4096]uint8{})

@@ -139,7 +139,7 @@ func TestSnapshot_SharesSomeOfManyPages(t *testing.T) {
 	require.Greater(t, shared, published)
 }
 
-func TestSnapshot_WorldKeepsRewinding(t *testing.T) {
+func TestSnapshot_PublishedDespiteRewinds(t *testing.T) {
 	r := newInterleaving(t, 1, 12_000, 8, 100)
 	before := r.store.Newest()
 	// How soon a snapshot is abandoned depends on the speed of the disk.
@@ -167,7 +167,7 @@ func TestClose_FinishesSnapshot(t *testing.T) {
 	require.Equal(t, 2, published)
 }
 
-func TestSnapshot_FailureKeepsDirtyPages(t *testing.T) {
+func TestSnapshot_NextWritesPagesOfFailedOne(t *testing.T) {
 	t.Parallel()
 	r := newInterleaving(t, 5, 9000, 0, -1)
 	refused := errors.New("refused")

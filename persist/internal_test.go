@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMetrics_StallPerSnapshot(t *testing.T) {
+func TestMetrics_LongestStallOfSnapshot(t *testing.T) {
 	var m counters
 	m.begun()
 	m.observeStall(5)

@@ -82,7 +82,7 @@ func TestLockFile_IrregularFile(t *testing.T) {
 	require.Equal(t, "precious", string(data))
 }
 
-func TestLockFile_LongContent(t *testing.T) {
+func TestLockFile_LongOrEmptyContent(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
 	text := "process 1 on \x1b[31mred\nsecond line" + strings.Repeat("x", 1<<20)
@@ -183,7 +183,7 @@ func TestClosedStore_Errors(t *testing.T) {
 	require.ErrorIs(t, s.Close(storetest.Background), persist.ErrClosed)
 }
 
-func TestOpenClose_CheckpointHeld(t *testing.T) {
+func TestOpenClose_RefusedWithCheckpoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(3)
 	w.Fill(2)
@@ -243,7 +243,7 @@ func TestOpenClose_LeavesNoFilesOpen(t *testing.T) {
 }
 
 // If the context of a Close ends, the next Close waits for the result.
-func TestClose_Twice(t *testing.T) {
+func TestClose_AgainAfterContextEnded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{})

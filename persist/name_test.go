@@ -73,7 +73,7 @@ func requireSeen(t *testing.T, text string) {
 	require.False(t, strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) || r == '\ufffd' }), "%q", text)
 }
 
-func TestErrors_QuotedNames(t *testing.T) {
+func TestErrors_OddNamesAreQuoted(t *testing.T) {
 	t.Parallel()
 	for _, name := range oddNames {
 		shown := func(err error) {

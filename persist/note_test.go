@@ -203,7 +203,7 @@ func TestMarksAndInputs_NoAllocations(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestMarksAndInputs_FailedStore(t *testing.T) {
+func TestMarksAndInputs_RefusedAfterFailure(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{})

@@ -150,7 +150,7 @@ func TestFindDivergence_RepeatedTick(t *testing.T) {
 	require.Equal(t, &inspect.CommonTick{Tick: 3, Old: marked.Head(), New: marked.Head() - 1}, d.Equal)
 }
 
-func TestFindDivergence_OtherTypes(t *testing.T) {
+func TestFindDivergence_ComponentsDiffer(t *testing.T) {
 	t.Parallel()
 	record := func(order []string) *inspect.View {
 		w := ecs.NewWorld(ecs.Options{})

@@ -134,7 +134,7 @@ func TestRetentionPlan_NewestStateStays(t *testing.T) {
 	require.EqualValues(t, 11, got.journal)
 }
 
-func TestRetentionPlan_BeforeConversion(t *testing.T) {
+func TestRetentionPlan_NeedsTwoOfNewSchema(t *testing.T) {
 	before, after := ecs.NewWorld(ecs.Options{}), ecs.NewWorld(ecs.Options{})
 	ecs.MustRegister(before, ecs.Component[int32]{Name: "number"})
 	ecs.MustRegister(after, ecs.Component[int64]{Name: "number"})

@@ -110,7 +110,7 @@ func TestOperations_RecordedInCallOrder(t *testing.T) {
 	}, got)
 }
 
-func TestHistory_KeepsRecordIDs(t *testing.T) {
+func TestHistory_CommitAfterLongRewind(t *testing.T) {
 	t.Parallel()
 	for _, history := range []int{2, 1500} {
 		dir := filepath.Join(t.TempDir(), "store")

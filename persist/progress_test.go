@@ -108,7 +108,7 @@ func TestProgress_CallsAreRare(t *testing.T) {
 	require.Greater(t, told[progress.PhaseReplay], progress.Steps/2)
 }
 
-func TestProgress_PartsOfPhase(t *testing.T) {
+func TestProgress_InnerPhaseCountsAsPart(t *testing.T) {
 	var got []int64
 	p := progress.Start(persist.WithProgress(storetest.Background, func(p persist.Progress) { got = append(got, p.Done) }), progress.PhaseVerify, 1000)
 	inner := progress.Start(p.Part(storetest.Background, 600), progress.PhaseLoad, 3)

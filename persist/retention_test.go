@@ -161,7 +161,7 @@ func TestRetention_UnchangedPageKeepsFewFiles(t *testing.T) {
 	storetest.Verified(t, dir)
 }
 
-func TestRetention_RewoundSnapshots(t *testing.T) {
+func TestRetention_RemovesRewoundSnapshot(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(5)
 	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Retain: persist.Retention{Last: 1}})

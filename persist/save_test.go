@@ -111,7 +111,7 @@ func TestSave_UnusualValues(t *testing.T) {
 	}
 }
 
-func TestSave_StaleHandles(t *testing.T) {
+func TestSave_StaleHandlesStayStale(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	last := ecs.NewEntity(1, math.MaxUint32)
 	state := &raw.State{Registry: raw.As[uint64]([]ecs.Entity{ecs.NewEntity(0, 1), last, ecs.NewEntity(2, 9)}), Alive: 2, Free: 3}
@@ -257,7 +257,7 @@ func TestLoad_IntoWorldOfStore(t *testing.T) {
 	require.Equal(t, w.Digest(), im.Digest())
 }
 
-func TestCreate_LoadedWorld(t *testing.T) {
+func TestOpen_NewStoreOfLoadedWorld(t *testing.T) {
 	file, dir := filepath.Join(t.TempDir(), "save"), filepath.Join(t.TempDir(), "store")
 	source := storetest.New(0)
 	source.Fill(5)

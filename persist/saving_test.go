@@ -117,7 +117,7 @@ func TestLoad_ContextEnds(t *testing.T) {
 	require.Equal(t, before, into.Digest())
 }
 
-func TestLoad_EveryPage(t *testing.T) {
+func TestLoad_ContentOfEveryPage(t *testing.T) {
 	for name, w := range map[string]*storetest.World{"empty": storetest.New(0), "small": storetest.HostileBase(t), "big": bigWorld(t)} {
 		file := filepath.Join(t.TempDir(), "save")
 		require.NoError(t, persist.Save(storetest.Background, file, w.World))

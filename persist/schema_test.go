@@ -236,7 +236,7 @@ func TestSchema_ComponentRegisteredLate(t *testing.T) {
 	storetest.CloseStore(t, s)
 }
 
-func TestSchema_ComponentOfNewerProgram(t *testing.T) {
+func TestSchema_NewerProgramAddsComponents(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
 	positions, _ := known(w)

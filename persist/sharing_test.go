@@ -388,7 +388,7 @@ func TestPageSharing_SparseArrayAfterClear(t *testing.T) {
 	}
 }
 
-func TestSnapshot_ClearBeforeFailure(t *testing.T) {
+func TestSnapshot_NextAfterClearAndFailure(t *testing.T) {
 	mem := disktest.New()
 	w := storetest.New(0)
 	for range twoPages {

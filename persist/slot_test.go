@@ -682,7 +682,7 @@ func TestClose_ReportsFailedSlot(t *testing.T) {
 // A catalog has read the store, and then the slot is saved again. Catalog.Relist skips the new
 // snapshot, because it is newer than the state of the catalog. So the old snapshot is still the
 // slot.
-func TestRelist_SlotSavedMeanwhile(t *testing.T) {
+func TestRelist_SkipsNewerSnapshotOfSlot(t *testing.T) {
 	w, mem := storetest.New(0), disktest.New()
 	s, err := persist.Open(storetest.Background, ".", w.World, persist.Options{Files: mem, SnapshotBytes: -1})
 	require.NoError(t, err)

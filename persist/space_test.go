@@ -73,7 +73,7 @@ func view(t *testing.T, path string) *inspect.View {
 	return v
 }
 
-func TestSpace_SumOfEachFile(t *testing.T) {
+func TestSpace_PartsAddUpToFileSize(t *testing.T) {
 	t.Parallel()
 	dir := spaceStore(t)
 	s, err := view(t, dir).Space(context.Background())

@@ -69,7 +69,7 @@ func content(t *testing.T, tree disk.FS, name string) string {
 	return string(b)
 }
 
-func TestOpen_FilesStay(t *testing.T) { onBackends(t, testOpenFilesStay) }
+func TestOpen_ReadsFilesOfEarlierOpen(t *testing.T) { onBackends(t, testOpenFilesStay) }
 
 func testOpenFilesStay(t *testing.T) {
 	tree := open(t, t.Name())
@@ -103,7 +103,7 @@ func TestFile_RandomWrites(t *testing.T) { onBackends(t, testFileRandomWrites) }
 
 // Writes to IndexedDB fail at random, like on a full disk. The test repeats each failed call until
 // it succeeds. No bytes are lost.
-func TestFile_FailedStore(t *testing.T) {
+func TestFile_WritesRetriedOnFullDisk(t *testing.T) {
 	patchWorker(t, backends[1].patch+`; const put = IDBObjectStore.prototype.put; let x = 1;
 		IDBObjectStore.prototype.put = function(...args) {
 			x = x * 48271 % 2147483647;
@@ -199,7 +199,7 @@ func testFileRandomWrites(t *testing.T) {
 
 // Another tab takes the files over: it becomes the owner in IndexedDB. Then Sync and Close of the
 // first tab fail, and store nothing.
-func TestSync_OtherOwner(t *testing.T) {
+func TestSync_FilesTakenByOtherTab(t *testing.T) {
 	patchWorker(t, backends[1].patch)
 	tree := open(t, t.Name())
 	_ = tree.Remove("a")
@@ -302,7 +302,7 @@ func TestOpen_Unsupported(t *testing.T) {
 }
 
 // Without OPFS, Open stores the files in IndexedDB. They stay there when OPFS becomes available.
-func TestOpen_BackendStays(t *testing.T) {
+func TestOpen_KeepsIndexedDBOnceUsed(t *testing.T) {
 	for i, statement := range []string{
 		`delete FileSystemFileHandle.prototype.createSyncAccessHandle`,
 		`StorageManager.prototype.getDirectory = async () => { throw new DOMException("no", "SecurityError") }`,
@@ -310,7 +310,7 @@ func TestOpen_BackendStays(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			patchWorker(t, statement)
-			tree := open(t, "TestOpen_BackendStays")
+			tree := open(t, "TestOpen_KeepsIndexedDBOnceUsed")
 			require.Equal(t, "IndexedDB", browser.Backend(tree))
 			if i == 0 {
 				_ = tree.Remove("a")
@@ -321,7 +321,7 @@ func TestOpen_BackendStays(t *testing.T) {
 				require.NoError(t, err)
 			}
 			require.NoError(t, tree.Close())
-			tree = open(t, "TestOpen_BackendStays")
+			tree = open(t, "TestOpen_KeepsIndexedDBOnceUsed")
 			require.True(t, string(make([]byte, 200_000))+"text" == content(t, tree, "a"))
 			require.NoError(t, tree.Close())
 		})

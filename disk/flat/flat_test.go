@@ -176,7 +176,7 @@ func (noDirSync) SyncDir(string) error { return nil }
 
 // If a power cut removes files that are new on the device, all durable names survive. Meanwhile,
 // new lists of names begin.
-func TestOpen_NewFilesLost(t *testing.T) {
+func TestOpen_PowerCutRemovesNewFiles(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(deep.Or(60, 3_000)) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -279,7 +279,7 @@ func (f brokenFile) Sync() error {
 
 // A new list of names cannot be made durable. Then the tree continues with the old list, or SyncDir
 // fails.
-func TestTree_FailedNewList(t *testing.T) {
+func TestTree_NewNameListCannotBeSynced(t *testing.T) {
 	t.Parallel()
 	kept, failed := 0, 0
 	for seed := range uint64(deep.Or(50, 5_000)) {
@@ -359,7 +359,7 @@ func TestOpen_DamagedNames(t *testing.T) {
 }
 
 // The list of names stays short, however many names change.
-func TestTree_NamesAreRewritten(t *testing.T) {
+func TestTree_NameListStaysShort(t *testing.T) {
 	mem := disktest.New()
 	tree := open(t, mem)
 	for i := range 20_000 {
@@ -495,7 +495,7 @@ func TestRemove_FullDevice(t *testing.T) {
 }
 
 // Names that are not clean, and names that get too long, do not damage the list.
-func TestTree_UnusualNames(t *testing.T) {
+func TestTree_UncleanAndLongNames(t *testing.T) {
 	mem := disktest.New()
 	tree := open(t, mem)
 	require.NoError(t, tree.Mkdir("d"))

@@ -278,7 +278,7 @@ func TestOpenRead_DamagedNames(t *testing.T) {
 }
 
 // No two files get the same number.
-func TestCreate_NumberIsNew(t *testing.T) {
+func TestCreate_FileNumberIsUnused(t *testing.T) {
 	mem := disktest.New()
 	tree := open(t, mem)
 	seen := map[string]bool{}

@@ -42,7 +42,7 @@ type (
 
 // A change suggests the added field if the type of the field can take all stored values. Otherwise,
 // it suggests nothing.
-func TestChange_RenamedByType(t *testing.T) {
+func TestChange_RenamedOnlyIfLossless(t *testing.T) {
 	for _, tt := range []struct {
 		from, to any
 		lossless bool
@@ -114,7 +114,7 @@ func TestChange_RenamedByType(t *testing.T) {
 }
 
 // A suggestion is the Go source of the field with the tag to write.
-func TestChange_RenamedSource(t *testing.T) {
+func TestChange_RenamedIsGoSource(t *testing.T) {
 	type (
 		list   []small
 		stored struct{ Old int8 }
@@ -189,7 +189,7 @@ func TestChange_RenamedOrder(t *testing.T) {
 
 // The field Heir has the former name B already. So nothing is suggested for the stored field B. A
 // second field with the former name B is an error.
-func TestChange_RenamedOfClaimedName(t *testing.T) {
+func TestChange_RenamedEmptyIfNameIsTaken(t *testing.T) {
 	type (
 		stored  struct{ A, B int8 }
 		current struct {

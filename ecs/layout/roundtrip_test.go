@@ -117,7 +117,7 @@ func TestCodec_RoundTripOfSampleTypes(t *testing.T) {
 
 // A codec for big-endian machines converts each number separately. It must produce the same bytes.
 // Such a codec also works on this machine: it is compiled while littleEndian is false.
-func TestCodec_UnmergedMovesSameBytes(t *testing.T) {
+func TestCodec_BigEndianMovesSameBytes(t *testing.T) {
 	defer func(was bool) { littleEndian = was }(littleEndian)
 	for _, rt := range sampleTypes() {
 		joined := newCodec(t, rt)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestBuildsOf_ChangeBetweenStates(t *testing.T) {
+func TestBuildsLine_OnlyForDifferentBuilds(t *testing.T) {
 	const mac, pc = "go1.26.8 darwin/arm64 fused math:e83c game@v1", "go1.26.8 linux/amd64 unfused math:a043 game@v1"
 	for _, c := range []struct{ before, after, want string }{
 		{mac, mac, ""}, {mac, "", ""}, {"", pc, ""},

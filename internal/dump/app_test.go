@@ -67,7 +67,7 @@ func TestCommand_ArgumentCounts(t *testing.T) {
 	}
 }
 
-func TestOpen_OpenerReturnsEPIPE(t *testing.T) {
+func TestOpen_EPIPEOfOpenerIsFailure(t *testing.T) {
 	openers := map[string]Opener{"mem": func(context.Context, string) (disk.FS, string, error) { return nil, "", syscall.EPIPE }}
 	var out bytes.Buffer
 	assert.NotEqual(t, exitOK, run(context.Background(), func() {}, openers, []string{"info", "mem://world"}, &out, &out))

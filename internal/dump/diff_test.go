@@ -53,7 +53,7 @@ func (w *firstWriter) Write(p []byte) (int, error) {
 	return w.Buffer.Write(p)
 }
 
-func TestDiff_PrintedWhileRead(t *testing.T) {
+func TestDiff_PrintsBeforeAllValuesAreRead(t *testing.T) {
 	const n = 5000
 	file := func(name string, health Health) string {
 		w := ecs.NewWorld(ecs.Options{})

@@ -104,7 +104,7 @@ func TestDocument_NilEmbeddedStruct(t *testing.T) {
 	}
 }
 
-func TestStream_SameAsDocument(t *testing.T) {
+func TestStream_EqualsPrintJSON(t *testing.T) {
 	for _, ndjson := range []bool{false, true} {
 		for _, total := range []int{0, 7} {
 			for n := range 4 {

@@ -44,7 +44,7 @@ func bagOf(t *testing.T) []inspect.EntityComponent {
 	}
 }
 
-func TestFieldPath_ReturnsValue(t *testing.T) {
+func TestSubject_ValueAtFieldPath(t *testing.T) {
 	components := bagOf(t)
 	for text, want := range map[string]string{
 		"Bag.Items[0].Name":   `"rope"`,

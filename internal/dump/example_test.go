@@ -27,7 +27,7 @@ func TestHelpExamples_AreValid(t *testing.T) {
 	}
 }
 
-func TestHelpExamples_DetectMistakes(t *testing.T) {
+func TestHelpExamples_CheckFindsMistakes(t *testing.T) {
 	for _, line := range []string{
 		"ecsdump inof D",
 		"ecsdump info D --limit 3",

@@ -92,7 +92,7 @@ func TestGoTypes_InvalidGoNames(t *testing.T) {
 	assert.Equal(t, "x", s.Field(8).Name())
 }
 
-func TestGoTypes_RefusesJSON(t *testing.T) {
+func TestSchema_GoAndJSONFlagsFail(t *testing.T) {
 	code, _, stderr := ecsdump("schema", "D", "--go", "--json")
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, stderr, "give either --go or --json")

@@ -51,7 +51,7 @@ func TestGraph_ForksToTheRight(t *testing.T) {
 `, graphText(log.Entries, log))
 }
 
-func TestGraph_NearestListedAncestor(t *testing.T) {
+func TestGraph_ParentNotListed(t *testing.T) {
 	log := treeOfRecords(0, 1, 2, 3, 2, 5)
 	assert.Equal(t, `1	*
 	|\
@@ -120,7 +120,7 @@ func TestGraph_ShowsParentOfEachRecord(t *testing.T) {
 	}
 }
 
-func TestGraph_LinesAroundEachRecord(t *testing.T) {
+func TestGraph_LinesBeforeAndAfterRecord(t *testing.T) {
 	log := treeOfRecords(0, 1, 1, 2)
 	lines := branchesOf(log.Entries, log)
 	var got []string

@@ -43,7 +43,7 @@ func TestOutput_FullDisk(t *testing.T) {
 	assert.Equal(t, "ecsdump: disk full\n", stderr.String())
 }
 
-func TestOutput_UnreadableStore(t *testing.T) {
+func TestInfo_UnreadableStoreExitStatus(t *testing.T) {
 	if os.Getuid() == 0 || runtime.GOARCH == "wasm" {
 		// This path is too long on every system.
 		code, _, stderr := ecsdump("info", strings.Repeat("x", 5000))

@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/internal/query"
 )
 
-func TestSelection_ErrorInLongExpression(t *testing.T) {
+func TestWithMark_LongExpression(t *testing.T) {
 	shown := func(text string, at int) (line, caret string) {
 		lines := strings.Split(withMark(&query.Error{What: "--where", Message: "no", Text: text, At: at}).Error(), "\n")
 		require.Len(t, lines, 3)

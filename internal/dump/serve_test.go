@@ -82,7 +82,7 @@ func TestServe_UntilInterrupted(t *testing.T) {
 	}
 }
 
-func TestServe_AddressAsJSON(t *testing.T) {
+func TestServe_PrintsURLAsJSON(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "D")
 	require.NoError(t, buildStore(store))
 	line, end := startServe(t, store, "--ndjson")

@@ -330,7 +330,7 @@ func TestCompile_Errors(t *testing.T) {
 	}
 }
 
-func TestExpr_WorldConditions(t *testing.T) {
+func TestExpr_ConditionOnWholeWorld(t *testing.T) {
 	im := testImage(t)
 	for text, want := range map[string]bool{
 		`any(Unit.HP < 0)`:                          true,

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestChart_DrawsColumns(t *testing.T) {
+func TestChart_DrawsStepsPeaksAndGaps(t *testing.T) {
 	of := func(points ...pointInTime) *Series { return &Series{points: points} }
 	for _, test := range []struct {
 		about       string

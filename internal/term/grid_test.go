@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestGrid_WidensColumnsInLaterBlocks(t *testing.T) {
+func TestGrid_LaterRowsWidenColumn(t *testing.T) {
 	var out bytes.Buffer
 	o := NewOut(&out, nil)
 	g := o.Grid(">N", "NAME")

@@ -52,7 +52,7 @@ func TestPager_CannotStart(t *testing.T) {
 	assert.Equal(t, strings.Repeat("line\n", 9), paged(t, 9, 4, "less"))
 }
 
-func TestPager_EndsBeforeOutput(t *testing.T) {
+func TestPager_QuitBeforeEndOfOutput(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the pager is run by sh")
 	}

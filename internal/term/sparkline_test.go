@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestSparkline_ValueAtCellEnd(t *testing.T) {
+func TestSparkline_DrawsSeries(t *testing.T) {
 	of := func(points ...pointInTime) *Series { return &Series{points: points} }
 	nan := math.NaN()
 	for _, test := range []struct {

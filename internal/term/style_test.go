@@ -55,7 +55,7 @@ func TestGrid_FitsWidth(t *testing.T) {
 	}
 }
 
-func TestWhenFlag_Values(t *testing.T) {
+func TestWhen_OnTerminalAndElsewhere(t *testing.T) {
 	for _, test := range []struct {
 		when            When
 		terminal, other bool

@@ -169,7 +169,7 @@ func newRewindingWorld(history int) *storetest.World {
 	}
 }
 
-func TestDiff_EqualsNaive(t *testing.T) {
+func TestDiff_SameAsEntityByEntity(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		build := storetest.New
@@ -413,7 +413,7 @@ func TestDiff_DamagedSnapshot(t *testing.T) {
 	require.Equal(t, want, lines(requireDiff(t, v, 2, v, 3), t))
 }
 
-func TestChanges_SameAsDiff(t *testing.T) {
+func TestChanges_SameAsDiffOfTwoStates(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		s := storetest.NewSessionOf(rt, 8, newRewindingWorld)

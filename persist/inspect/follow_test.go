@@ -19,7 +19,7 @@ func followerIn(t testing.TB, im *image.Image, s *format.Schema, e ecs.Entity) *
 	return inspect.Follow(im, s, storetest.PeekedAt(t, im, e))
 }
 
-func TestFollower_RowMovesWithoutValue(t *testing.T) {
+func TestFollower_NewRowWithoutValueInTick(t *testing.T) {
 	w := storetest.HostileBase(t)
 	im, s := storetest.ImageOf(t, w), format.SchemaOf(w.World)
 	c := im.Find("position")

@@ -52,7 +52,7 @@ func TestImage_SameAsState(t *testing.T) {
 }
 
 // Walk must pass the same image and components in each call, advanced by a tick.
-func TestWalk_KeepsComponents(t *testing.T) {
+func TestWalk_PassesSameImageEachTime(t *testing.T) {
 	v := forked(t)
 	var first *inspect.Image
 	var components []*inspect.Component

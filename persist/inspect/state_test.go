@@ -328,7 +328,7 @@ func TestRead_DamagedSave(t *testing.T) {
 	require.Positive(t, told)
 }
 
-func TestRead_NeedWholeRepeatsCall(t *testing.T) {
+func TestRead_NeedWholeLoadsState(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "w.save")
 	require.NoError(t, persist.Save(t.Context(), file, manyPages(t, 9, 3)))
 	v := storetest.ViewOf(t, file)
@@ -380,7 +380,7 @@ func TestSweep_MemoryOfRowsInIndexOrder(t *testing.T) {
 
 // The sweep visits only the last entities. Some of their rows have moved to pages that have mostly
 // rows of earlier entities. The sweep must keep only the needed rows of such pages in memory.
-func TestSweep_MovedRows(t *testing.T) {
+func TestSweep_FromMiddleKeepsNeededRowsOnly(t *testing.T) {
 	type wide struct{ Values [64]uint64 }
 	w := ecs.NewWorld(ecs.Options{})
 	storage := ecs.MustRegister[wide](w)
@@ -421,7 +421,7 @@ func TestSweep_MovedRows(t *testing.T) {
 	require.False(t, whole)
 }
 
-func TestState_MemoryLimit(t *testing.T) {
+func TestState_SingleRowsTakeLittleMemory(t *testing.T) {
 	type wide struct{ Values [64]uint64 }
 	w := ecs.NewWorld(ecs.Options{})
 	storage := ecs.MustRegister[wide](w)
@@ -457,7 +457,7 @@ func TestState_MemoryLimit(t *testing.T) {
 	})
 }
 
-func TestState_RowsOfDeadEntities(t *testing.T) {
+func TestState_DropsRowsOfDeadEntities(t *testing.T) {
 	type heat struct{ N uint32 }
 	w := ecs.NewWorld(ecs.Options{})
 	heats := ecs.MustRegister(w, ecs.Component[heat]{NoRewind: true})

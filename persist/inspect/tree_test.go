@@ -366,7 +366,7 @@ func TestTree_DeadEntities(t *testing.T) {
 	compareTrees(t, v, 2, 0, map[string]int{})
 }
 
-func TestTree_EntityFieldsOfComponents(t *testing.T) {
+func TestEntityFields_ListsPaths(t *testing.T) {
 	w := newForest(true)
 	w.Commit()
 	file := filepath.Join(t.TempDir(), "save")
@@ -437,7 +437,7 @@ func TestTree_LongChainOrManySources(t *testing.T) {
 	require.True(t, slices.IsSortedFunc(crowd, func(a, b inspect.TreeNode) int { return int(a.Entity.Index()) - int(b.Entity.Index()) }))
 }
 
-func TestTreeColumn_InvalidTicks(t *testing.T) {
+func TestTreeColumn_RefusesInvalidTicks(t *testing.T) {
 	w := storetest.HostileBase(t)
 	im, id := storetest.ImageOf(t, w), journal.ID{}
 	chase := im.Find("chase")

@@ -59,7 +59,7 @@ func chain(w *world, n int) (outside ecs.Entity, list []ecs.Entity) {
 
 // A level that was removed and merged again has the same content under other IDs. It refers to the
 // same entities outside.
-func TestMerge_RemovedEntities(t *testing.T) {
+func TestMerge_RestoresDestroyedEntities(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 9))
 		w := newWorld(0)
@@ -377,7 +377,7 @@ func TestLoad_RefusesInvalidPart(t *testing.T) {
 }
 
 // A tick of a store can be read with types, and some of its entities can be restored.
-func TestPart_OfOlderTick(t *testing.T) {
+func TestPart_RestoresEntitiesOfOlderTick(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(0)
 	s, err := persist.Open(ctx, dir, w.World.World, persist.Options{})

@@ -46,7 +46,7 @@ func requireExported(t *testing.T, w *ecs.World, dir string) (rows int) {
 	return rows
 }
 
-func TestExport_EqualsValuesByName(t *testing.T) {
+func TestExport_SameValuesAsGetJSON(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	store := storetest.Open(t, dir, w, persist.Options{})

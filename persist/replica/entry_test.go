@@ -85,7 +85,7 @@ func FuzzDecodeState(f *testing.F) {
 	})
 }
 
-func TestReplicated_FileNames(t *testing.T) {
+func TestReplicated_JournalAndSnapshotNames(t *testing.T) {
 	for name, want := range map[string]bool{
 		"journal/00000001.seg": true, "snapshots/00000001.snap": true, "journal/00000001.ledger": true,
 		"LOCK": false, "journal": false, "journal/": false, "journal/a/b": false, "journal/..": false, "journal/1.seg.tmp": false, "../journal/x": false,

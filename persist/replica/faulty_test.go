@@ -44,7 +44,7 @@ func (l *holey) Entries(ctx context.Context, after replica.Position) iter.Seq2[r
 	}
 }
 
-func TestFollower_EntryHiddenFromReaders(t *testing.T) {
+func TestFollower_FetchesHiddenEntry(t *testing.T) {
 	log, mem, other := &replicatest.Log{}, disktest.New(), disktest.New()
 	g, o, store := own(t, follow(t, log.Link(1), mem, replica.Options{}))
 	link := log.Link(2)
@@ -93,7 +93,7 @@ func TestFollower_EntryDamaged(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
-func TestFollower_EntryHiddenFromAll(t *testing.T) {
+func TestFollower_WaitsForHiddenEntry(t *testing.T) {
 	memory, mem, other := &replica.Memory{}, disktest.New(), disktest.New()
 	g, o, store := own(t, follow(t, memory, mem, replica.Options{}))
 	log := &holey{Log: memory}
@@ -123,7 +123,7 @@ func TestFollower_EntryHiddenFromAll(t *testing.T) {
 	require.NoError(t, next.Close())
 }
 
-func TestFollow_EntryHidden(t *testing.T) {
+func TestFollow_FailsIfEntryIsHidden(t *testing.T) {
 	memory := &replica.Memory{}
 	g, o, store := own(t, follow(t, memory, disktest.New(), replica.Options{}))
 	g.play(t, store)

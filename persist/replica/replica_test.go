@@ -241,7 +241,7 @@ func TestClaim_SendsExistingStore(t *testing.T) {
 	assert.ErrorIs(t, err, persist.ErrForeign)
 }
 
-func TestFollow_LogShorterThanBefore(t *testing.T) {
+func TestFollow_LogHasLostEntries(t *testing.T) {
 	log, mem := &replica.Memory{}, disktest.New()
 	var reports []*replica.ShorterError
 	g, o, store := own(t, follow(t, log, mem, replica.Options{OnShorter: func(e *replica.ShorterError) { reports = append(reports, e) }}))

@@ -123,7 +123,7 @@ func TestReplicaFiles_EntriesRepeatedAfterCrash(t *testing.T) {
 }
 
 // A quarantined file is not quarantined again when all entries are read again.
-func TestQuarantine_EntriesReadAgain(t *testing.T) {
+func TestQuarantine_SameBytesOnlyOnce(t *testing.T) {
 	const name = "journal/00000001.seg"
 	mem := disktest.New()
 	x := newReplicaFiles(mem, storeDir, &quarantine{top: mem})
@@ -138,7 +138,7 @@ func TestQuarantine_EntriesReadAgain(t *testing.T) {
 
 // The file state has an unfinished file that is missing on this machine, because it got its name
 // before a crash. The follower reads all entries again, because a later entry may name the file.
-func TestReplicaFiles_UnfinishedFileMissing(t *testing.T) {
+func TestTidyDirs_UnfinishedFileMissing(t *testing.T) {
 	const name = "snapshots/00000001.snap"
 	mem := disktest.New()
 	x := newReplicaFiles(mem, storeDir, &quarantine{top: mem})

@@ -93,7 +93,7 @@ func TestVersion_WriteAboveReadRefused(t *testing.T) {
 }
 
 // storeFormat must be increased with the versions of the files.
-func TestStoreFormat_CoversFileVersions(t *testing.T) {
+func TestStoreFormat_RaisedWithFileVersions(t *testing.T) {
 	const advice = "raise storeFormat in version.go if an older program cannot open the store, and repair this test"
 	for file, line := range map[string]string{
 		"../../journal/segment.go":        `segmentVersion += 2\b`,

@@ -22,7 +22,7 @@ import (
 // naiveMap evaluates the entities of the whole state one by one, and the map must equal its
 // result. The state is in a save of several spans, or in the middle of a store, where it must be
 // loaded.
-func TestMap_EqualsNaive(t *testing.T) {
+func TestMap_SameAsEntityByEntity(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	positions, healths, labels := ecs.MustRegister[Position](w), ecs.MustRegister[Health](w), ecs.MustRegister[Label](w)
 	for i := range 13_000 {

@@ -570,7 +570,7 @@ func TestSession_ClientDisconnects(t *testing.T) {
 	assert.Len(t, c.ask("series?record=20&expr=alive")["ticks"], 18)
 }
 
-func TestBranches_EachHasLane(t *testing.T) {
+func TestBranches_OverlappingGetOwnLanes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "D")
 	s := begin(t, dir)
 	ticks := func(n, rewind int) {

@@ -25,7 +25,7 @@ func (e *endlessFiles) ReadAt(b []byte, offset int64) (int, error) {
 	return copy(b, strings.Repeat("x", len(b))), nil
 }
 
-func TestLockHolder_EndlessFile(t *testing.T) {
+func TestReadHolder_StopsAtMaxHolder(t *testing.T) {
 	files := new(endlessFiles)
 	require.Len(t, readHolder(files), maxHolder)
 	require.EqualValues(t, maxHolder, files.read)

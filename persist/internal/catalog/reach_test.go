@@ -14,7 +14,7 @@ import (
 
 // Missing returns nil in two cases: the snapshot has all lost records, or the head is after the
 // damage. Missing must compare segments by number: as text, "100000000" comes before "99999999".
-func TestCatalog_DamageBeforeSnapshotOrHead(t *testing.T) {
+func TestMissing_DamageBeforeSnapshotOrHead(t *testing.T) {
 	for _, first := range []uint64{1, 99_999_998, 99_999_999, 100_000_000} {
 		log := &journal.Log{Head: 80, Last: 95, LastID: journal.ID{Seq: 95}}
 		for i := range uint64(3) { // Each segment has ten records, 70 to 79 and so on.

@@ -109,7 +109,7 @@ func appendBin(b []byte) []byte {
 	return e.Buf
 }
 
-func TestEdits_WholeRowIfShorter(t *testing.T) {
+func TestEditedRows_StoresShorterForm(t *testing.T) {
 	small, large := make([]byte, raw.LargeRow), make([]byte, raw.LargeRow+1)
 	other := bytes.Repeat([]byte{1}, raw.LargeRow+1)
 	for name, c := range map[string]struct{ then, now []byte }{
@@ -176,7 +176,7 @@ func TestEdits_InvalidRefused(t *testing.T) {
 	}
 }
 
-func TestStoragePatch_EditsByRow(t *testing.T) {
+func TestStoragePatch_RowsWithEdits(t *testing.T) {
 	row := func(b byte) []byte { return bytes.Repeat([]byte{b}, 300) }
 	p := StoragePatch{
 		Before: 9, After: 9,

@@ -35,7 +35,7 @@ func TestDecode_NewerFormat(t *testing.T) {
 }
 
 // The text about the writing program is optional. An invalid text counts as unknown.
-func TestManifest_NamesBuildOfWriter(t *testing.T) {
+func TestManifest_StoresBuildText(t *testing.T) {
 	for text, want := range map[string]string{build.Here(): build.Here(), "": "", "a\nb": "", strings.Repeat("x", 256): ""} {
 		m := &Manifest{Schema: NewSchema()}
 		require.Empty(t, m.Build())

@@ -47,7 +47,7 @@ func TestDecodeSparsePage_RunsOfRows(t *testing.T) {
 
 // DecodeSparseRows must return the same rows and errors as DecodeSparsePage. The pages have steps
 // of every length, skipped entries and runs. Some pages are truncated.
-func TestDecodeSparseRows_EqualsRuns(t *testing.T) {
+func TestDecodeSparseRows_SameAsDecodeSparsePage(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 0x5a))
 		limit, row := uint32(1)<<random.IntN(32), uint32(0)

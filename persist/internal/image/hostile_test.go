@@ -148,7 +148,7 @@ func TestApply_InvalidTicks(t *testing.T) {
 	require.NoError(t, replayed(t, storetest.Payload(registry(func(*format.RegistryPatch) {}))))
 }
 
-func TestApply_WideRowsBoundedAllocation(t *testing.T) {
+func TestApply_WideRowsWithoutValuesRefused(t *testing.T) {
 	wide := &layout.Type{Kind: layout.Array, Len: 1 << 30, Elem: &layout.Type{Kind: layout.Uint8}}
 	for _, asResource := range []bool{false, true} {
 		im := storetest.ImageOf(t, storetest.HostileBase(t))
@@ -169,7 +169,7 @@ func TestApply_WrongParentRefused(t *testing.T) {
 	require.ErrorContains(t, err, "continues state 1/7/00000009")
 }
 
-func TestApply_ManyClears(t *testing.T) {
+func TestApply_ManyClearsWithoutPatchRefused(t *testing.T) {
 	w := storetest.HostileBase(t)
 	im := storetest.ImageOf(t, w)
 	var b []byte

@@ -75,7 +75,7 @@ func TestOpCheck_AllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, tick))
 }
 
-func TestEntityMap_SmallTickAfterLarge(t *testing.T) {
+func TestEntityMap_FewSlotsAfterClear(t *testing.T) {
 	var m entityMap
 	for i := range uint32(10_000) {
 		e := ecs.NewEntity(i, 1)

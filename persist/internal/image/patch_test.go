@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-func TestSetValues_ScatteredRows(t *testing.T) {
+func TestSetValues_ChecksScatteredRows(t *testing.T) {
 	type lamp struct{ On, Bright bool }
 	w := ecs.NewWorld(ecs.Options{})
 	s := ecs.MustRegister[lamp](w)

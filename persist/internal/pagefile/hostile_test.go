@@ -255,9 +255,9 @@ func (f *forgery) grow(below uint64, first pagefile.Key) uint64 {
 	return id
 }
 
-// TestHostileFile_LopsidedTree inserts a branch above one leaf, so this leaf is deeper than the
-// others.
-func TestHostileFile_LopsidedTree(t *testing.T) {
+// TestHostileFile_LeavesAtTwoDepths inserts a branch above one leaf. So this leaf is deeper than
+// the others.
+func TestHostileFile_LeavesAtTwoDepths(t *testing.T) {
 	f := forge(create(t, pagefile.OpenRoot(t), numbered(400, 20)))
 	lower := f.grow(f.child(f.top, 0), pagefile.Key{Column: 1})
 	le.PutUint64(f.element(f.top, 0)[8:], lower)

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/pagefile"
 )
 
-func TestDir_RefusesNamesOutside(t *testing.T) {
+func TestCreate_RefusesNamesOutsideRoot(t *testing.T) {
 	outside := t.TempDir()
 	create(t, mustRoot(t, outside), numbered(3, 10))
 	root := pagefile.OpenRoot(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-func TestDirty_MergeOfTwoSets(t *testing.T) {
+func TestDirty_MergeAddsPages(t *testing.T) {
 	e := ecs.NewEntity(2*format.PageRows, 1)
 	var a, b Dirty
 	a.SetOp(raw.OpRemove, 0, e)

@@ -150,7 +150,7 @@ func TestEntries_RemovesConsumer(t *testing.T) {
 }
 
 // A waiting reader needs little memory.
-func TestEntries_MemoryOfWaitingReader(t *testing.T) {
+func TestEntries_WaitingReaderNeedsLittleMemory(t *testing.T) {
 	c := newCluster(t, 1, nil)
 	js := c.create("WORLDS", 1)
 	const readers = 30

@@ -52,7 +52,7 @@ const extent = `(() => {
 	return [right - left, high - low];
 })()`
 
-func TestMap_OneDistantPoint(t *testing.T) {
+func TestMap_LeavesOutDistantPoint(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the long lane runs this test: it takes long")
 	}
@@ -75,7 +75,7 @@ func TestMap_OneDistantPoint(t *testing.T) {
 	}
 }
 
-func TestMap_LargestFloat64(t *testing.T) {
+func TestMap_PlacesUpToLargestFloat64(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the long lane runs this test: it takes long")
 	}
