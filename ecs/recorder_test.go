@@ -71,8 +71,8 @@ func newRecorderModel(w *World) *recorderModel {
 	return r
 }
 
-// storesOf returns the map that has the copy of a storage. Storages that rewind have a copy per
-// state, in s.stores. For other storages, one map serves all states.
+// storesOf returns the map that has the copy of a storage in state s. A storage that rewinds has
+// one copy for each state. A storage that does not rewind has a single copy, in r.exempt.
 func (r *recorderModel) storesOf(s *recordedState, as raw.Storage) map[string]recordedStore {
 	if as.Rewinds() {
 		return s.stores
