@@ -97,7 +97,7 @@ func (p *model) removeAll(i int, entities []Entity) bool {
 	return sameCount("RemoveAll", from, p.stores[i].removeAll(entities), want)
 }
 
-// drain runs a loop over Drain of store i. The loop ends after the number of removals in most. In
+// drain runs a loop over Drain of store i. The parameter most is the maximum number of removals. In
 // the first visits, the loop body also adds the component to an entity. The parameter others is the
 // number of these visits.
 func (p *model) drain(i, most, others int) bool {

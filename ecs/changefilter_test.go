@@ -31,8 +31,7 @@ func TestChangeFilter_SinceCommit(t *testing.T) {
 		a.Mut(entities[i]).X += 7
 	}
 	a.Mut(entities[5]).X += 0 // The row counts as written, although its value is the same.
-	// Now b has the fewest rows, so the query iterates over b. The last row of b has moved to row
-	// 7.
+	// b now has the fewest rows, so the query iterates over it. Its last row has become row 7.
 	b.Remove(entities[7])
 	look("in a tick", []Entity{young}, []Entity{entities[3], entities[199], entities[64]}, []Entity{entities[7]})
 	for e, row := range changed.All() {

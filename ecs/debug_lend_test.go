@@ -106,7 +106,7 @@ func TestDebugPointer_StaleWithoutHistory(t *testing.T) {
 	x.Len(0)
 	p, q := a.Mut(entities[3]), a.Mut(entities[4])
 	x.Len(0)
-	// The look-up above makes older pointers stale, except the newest one. So a write through q is
+	// The look-up above makes all pointers stale except the newest one. So a write through q is
 	// allowed, and a write through p is not.
 	q.X = 70
 	x.Len(0)

@@ -75,8 +75,8 @@ func TestHistory_EveryUndoRule(t *testing.T) {
 }
 
 // A row keeps its value after its entity has left the storage, as long as a restore or a redo needs
-// it. Then Seek must clear the row. In this test, a checkpoint needs the row. Rewind removes the
-// checkpoint, and Seek discards the undone frames that needed the row.
+// it. Afterwards, Seek must clear the row. In this test, a checkpoint needs the row. Rewind removes
+// the checkpoint, and Seek discards the undone frames that needed the row.
 func TestHistory_SeekClearsUnprotectedRow(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister[*int](w, Component[*int]{Name: "pointer", NoPersist: true})

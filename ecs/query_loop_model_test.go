@@ -109,8 +109,7 @@ func (l *randomModel) change(q queryCase, e Entity) {
 	case 12, 13:
 		l.pickStore().remove(l.pickEntity())
 	case 14:
-		// Remove an entity that the loop has often passed already. The last row then moves to its
-		// row.
+		// This often removes an entity that the loop has passed. The last row then moves there.
 		d, _ := q.driver()
 		d.remove(l.handles[l.rng.IntN(1+len(l.handles)/8)])
 	}

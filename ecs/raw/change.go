@@ -62,8 +62,8 @@ type Change struct {
 
 	// Before calls f for each row of s that existed before the tick and has changed, in ascending
 	// order. It passes the canonical encodings of the row before and after the tick. They are valid
-	// until f returns. Before makes no calls if s does not rewind or is not persistent. It makes no
-	// calls either unless rows of s have a fixed size above [LargeRow].
+	// until f returns. Before calls f only for a storage that rewinds and is persistent. The rows
+	// of the storage must have a fixed size above [LargeRow].
 	Before func(s Storage, f func(row int, then, now []byte))
 }
 

@@ -59,8 +59,8 @@ func NewPage(number int) *Page {
 //
 // A Sparse is tracked like a column, with two differences:
 //
-//   - An entry that does not refer to a row below prot is not saved before a write. No restore
-//     brings back the row of such an entry.
+//   - An entry is saved before a write only if it refers to a row below prot. No restore brings
+//     back other rows.
 //   - A bare frame records no entries. Each row stores its index, so the entries can be computed
 //     from the rows.
 //

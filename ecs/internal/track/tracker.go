@@ -7,8 +7,8 @@ import (
 // Lengths are the counters of a tracker that a frame saves, in addition to the rows.
 type Lengths struct {
 	N int // Number of rows in use. They are the first rows.
-	// ^Number of rows that a restore needs, if there are more than N. For example, the registry of
-	// a world also keeps free entities, in the rows after the alive entities.
+	// Number of rows that a restore needs, if there are more than N. For example, the registry of a
+	// world also keeps free entities, in the rows after the alive entities.
 	Total int
 	// A number that the owner of the tracker defines. It is saved and restored with the lengths.
 	Extra int
