@@ -250,7 +250,7 @@ func TestGroupInLoop_MoveAcrossPosition(t *testing.T) {
 	}{
 		{"a", 0, "remove b of e"}, // The visited entity moves ahead of the loop.
 		{"b", 1, "remove a of e"}, // The visited entity moves ahead of the loop.
-		// The loop has already visited x0, whose row now moves ahead of the loop.
+		// The loop has already visited x0. Now x0 moves to a row that the loop has not reached.
 		{"a", 1, "remove b of x0"},
 		{"a", 0, "remove b of x4"},
 		{"a", 3, "set b of x5"}, // The entity moves behind the loop.

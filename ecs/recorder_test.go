@@ -18,7 +18,7 @@ type recorderModel struct {
 	want      *oracleState // The expected state of the next tick.
 	named     []raw.StorageChange
 	patched   *patchedWorld
-	deferring bool // A deferringRecorder wraps this model, and defers some ticks.
+	deferring bool // Set if a deferringRecorder uses this model, so some ticks are deferred.
 	asked     int  // The number of calls of Defer and of model.flush.
 }
 

@@ -145,9 +145,9 @@ func (s *Session[In]) check(m *Message[In]) error {
 	return nil
 }
 
-// take adds the new inputs of r. The parameter from is the peer that sent them. While a player is
-// active, only the player's own peer can send its inputs: a peer with players ignores them from
-// other peers. A spectator accepts the inputs from every peer.
+// take adds the new inputs of r. The parameter from is the peer that sent them. A peer with players
+// accepts the inputs of an active player only from the player's own peer. A spectator accepts them
+// from every peer.
 func (s *Session[In]) take(from int, r Run[In]) {
 	owner, p := s.o.Players[r.Player], &s.players[r.Player]
 	if owner != from && s.local > 0 && !s.peers[owner].gone {

@@ -22,9 +22,9 @@ func (c *Column[T]) OldRow(s *Span) *T { return (*T)(s.old) }
 // reuses its memory.
 type Spans struct {
 	all []Span
-	// Keys that sort the spans. It has one key for each span, or is empty if the field all is
-	// already sorted. The upper half of a key is the first row of the span. The lower half is the
-	// position of the span in the field all.
+	// Keys that sort the spans: one for each span, or none if the field all is already sorted. The
+	// upper half of a key is the first row of the span. The lower half is the position of the span
+	// in the field all.
 	order []uint64
 	// Second buffer of the sort.
 	other []uint64
