@@ -16,8 +16,8 @@ import (
 type patchedWorld struct {
 	*World
 	rng *rand.Rand
-	// For each storage name, whether a seek may have removed rows of the storage. A seek removes
-	// NoRewind rows of entities that were not alive at its target.
+	// The keys are names of storages. The value is true if a seek may have removed rows of the
+	// storage: see loseExempt.
 	lost map[string]bool
 }
 
@@ -31,8 +31,8 @@ func newPatchedWorld(w *World) *patchedWorld {
 // apply applies the recorded change c as a patch, and compares the patched world with the recorded
 // world.
 func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
-	// The seek below may remove NoRewind rows. The recorded world still has these rows if it
-	// restored a checkpoint instead.
+	// The seek below may remove NoRewind rows that the recorded world still has. The recorded world
+	// may have restored a checkpoint, at which more entities were alive.
 	if t.Raw().Seq() != c.Parent {
 		t.loseExempt()
 	}
@@ -89,7 +89,8 @@ func (t *patchedWorld) apply(r *recorderModel, c *raw.Change) {
 	}
 	// Sometimes seek back and forward again.
 	if back := t.History().Oldest(); t.rng.IntN(4) == 0 && back < t.tick {
-		// The patched world has no deferred ticks, so seek to the nearest tick that it retains.
+		// The patched world lacks ticks that the recorder has deferred. So seek to the nearest tick
+		// that is retained.
 		target, _ := t.History().Nearest(back + t.rng.Uint64N(t.tick-back))
 		must("seek", t.History().Seek(target))
 		must("check", t.check())
@@ -110,8 +111,8 @@ func (t *patchedWorld) loseExempt() {
 	}
 }
 
-// known reports whether t can seek to a recorded state. The parameter mark is the number that
-// Record returned for the state.
+// known reports whether t still retains a recorded state, so that it can seek there. The parameter
+// mark is the number that Record returned for the state.
 func (t *patchedWorld) known(r *recorderModel, mark uint64) bool {
 	for i := range t.frames {
 		if f := &t.frames[i]; f.tick && f.seq.first == mark && f.at == r.states[mark].tick {
@@ -142,7 +143,7 @@ func mustEqualStore(s raw.Storage, want recordedStore) {
 	}
 }
 
-// named returns the encoded entities in the given ranges of rows.
+// named returns the entities in the given ranges of rows, encoded as in raw.Patch.Registry.
 func named(rows []uint64, ranges []raw.Range) (some []byte) {
 	for _, r := range ranges {
 		for _, e := range rows[r.First : r.First+r.N] {

@@ -42,8 +42,9 @@ func TestQuery_FindsRowsForEveryArity(t *testing.T) {
 	}
 }
 
-// If the rows of all storages are in the same order, a query caches the run of all rows. The next
-// iteration, by any method, must still find all entities, and must respect a filter added since.
+// If the rows of all storages are in the same order, a query finds all rows as one run, and caches
+// this run. The next loop, by any method, must still find all entities. After a filter was added,
+// it must find none.
 func TestQuery_SecondLoopForEveryArity(t *testing.T) {
 	queries, entities, all := everyArity(func(_, i, _ int) (int, bool) { return i, true })
 	for i, q := range queries {
@@ -76,9 +77,10 @@ func TestQuery_SecondLoopForEveryArity(t *testing.T) {
 	}
 }
 
-// everyArity returns a query of each arity, the entities, and the storages. The function at decides
-// the order in which a component is added. Its arguments are the component, a counter and the
-// number of entities. It returns the index of an entity, and whether the entity gets the component.
+// everyArity returns a query of each arity, the entities, and the storages. For each component k,
+// it calls at(k, i, n) for each i below n, the number of entities. The call returns the position of
+// an entity, and whether the entity gets the component. So at decides which entities get component
+// k, and in which order.
 func everyArity(at func(k, i, n int) (int, bool)) ([]AnyQuery, []Entity, []AnyStorage) {
 	w := NewWorld(Options{})
 	a, b, c, d := addNth[int8](w, "a"), addNth[int16](w, "b"), addNth[int32](w, "c"), addNth[int64](w, "d")

@@ -97,15 +97,16 @@ func (p *model) removeAll(i int, entities []Entity) bool {
 	return sameCount("RemoveAll", from, p.stores[i].removeAll(entities), want)
 }
 
-// drain removes entities from store i in a loop over Drain. most: the maximum number of removals.
-// In the first visits, the loop body adds the component to an entity. others: the number of these
-// visits.
+// drain runs a loop over Drain of store i. The parameter most is the maximum number of removals. In
+// the first visits, the loop body also adds the component to an entity. The parameter others is the
+// number of these visits.
 func (p *model) drain(i, most, others int) bool {
 	at, visits := -1, 0
 	p.stores[i].drain(func(e Entity, v int) bool {
 		s := &p.oracle.stores[i]
 		row := len(s.entities) - 1
-		// The loop goes down to the first row, and then starts again at the last row.
+		// In an Indexed store, the loop goes from the last row to the first. Rows that the body
+		// adds at the end come afterwards: the loop then starts again at the last row.
 		if s.indexed {
 			below := func(lo, hi int) int {
 				for row := hi - 1; row >= lo; row-- {
@@ -292,7 +293,8 @@ func TestBatchModel_Ticks(t *testing.T) {
 	t.Parallel()
 	s := modelOptions{kinds: []kind{listKind, extraKind}, entities: 3, members: 2, history: 2, record: true, maxGeneration: 2}
 	explore(t, s, operations(batches(2, 0), writes(0, 2), destroys(1), clearAll, ticks(), checkpoints(1)), *depth-1)
-	// A recorder without history makes bare frames, which mark rows without saving them.
+	// Without history, a recorder needs only the numbers of the written rows. So the frames are
+	// bare: they save no old values.
 	s = modelOptions{kinds: []kind{plainKind}, entities: 3, members: 2, record: true}
 	explore(t, s, operations(batches(1, 1), removes(0, 1), ticks(), checkpoints(1)), *depth-1)
 }
@@ -381,7 +383,7 @@ func (w *worldPair) step(v int) {
 				p.Y += int32(i + v)
 			}
 		}
-	case 6: // The world changes inside the loop, and the loop sets checkpoints.
+	case 6: // The loop body changes the world and sets checkpoints.
 		var held []Checkpoint
 		meet := func(s *Storage[plain], i int, e Entity) {
 			switch other := picked[i*7%len(picked)]; (i + v) % 150 {
@@ -587,7 +589,8 @@ func TestBatch_Allocations(t *testing.T) {
 			w.DestroyAll(entities)
 			w.Commit()
 		}
-		// Run enough ticks that every recycled chunk of the undo logs has its final size.
+		// Undo logs reuse their chunks. The list of runs in a chunk can still grow when the chunk
+		// is reused. Run enough ticks that no list grows any more.
 		for range 40 {
 			tick()
 		}

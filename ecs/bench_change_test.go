@@ -11,7 +11,8 @@ import (
 // cache, and the large world does not.
 var changeSizes = []int{16_000, 256_000}
 
-// The functions below are the measured work. They handle every entity, one by one.
+// The functions below are the work that the benchmarks measure. Each function handles all entities,
+// one by one.
 
 func (p *benchWorld) create() {
 	for i := range p.entities {
@@ -173,7 +174,7 @@ func BenchmarkBudgetChangeFirst(b *testing.B) {
 // The hand-written code for first writes in a frame is a sparse set with undo logs. Each log is one
 // slice that grows by append. The logs save the same data as the package:
 //
-//   - a row and its value; one bit says whether they are saved
+//   - a row together with its value, at most once in a frame
 //   - a sparse entry, when its entity is added
 //   - the generation of an entity, and its position in the free list
 
@@ -204,7 +205,7 @@ func newFramedSet[T any](n int) framedSet[T] {
 	}
 }
 
-// open begins a frame, in which the first n rows are protected.
+// open begins a frame. The rows that exist now are saved before their first write in the frame.
 func (s *framedSet[T]) open() {
 	s.prot = s.n
 	clear(s.rowSaved)
@@ -372,17 +373,17 @@ func (w *framedWorld) set() {
 	}
 }
 
-// framedChanges maps the names of some changes to hand-written code. work makes the change. Before
-// that, undo makes the opposite change.
+// framedChanges maps the names of some changes to hand-written code. The benchmark measures the
+// function work, which makes the change. Before each measurement, undo makes the opposite change.
 var framedChanges = map[string]struct{ undo, work func(w *framedWorld) }{
 	"destroy":    {(*framedWorld).create, (*framedWorld).destroy},
 	"remove+add": {nil, (*framedWorld).removeAdd},
 	"set":        {nil, (*framedWorld).set},
 }
 
-// framedSides returns two sides that change n entities by hand-written code, or nil if
-// framedChanges does not have the change. The first side measures the first change in a frame. The
-// second side measures a later change.
+// framedSides returns hand-written code for the named change of n entities, as two sides of a
+// benchmark. The first side makes the change in a new frame. The second side makes it in a frame
+// that has saved the rows already. The result is nil if framedChanges does not have the change.
 func framedSides(name string, n int) (sides []side) {
 	c, ok := framedChanges[name]
 	if !ok {

@@ -236,8 +236,8 @@ func BenchmarkBudgetDelta(b *testing.B) {
 	}
 }
 
-// delta returns two sides that find the changes of n values. The fraction 1/part of the values was
-// written.
+// delta returns the two sides of a benchmark. Each side finds which of n values were written since
+// the last commit. There are n/part such values.
 func delta(n, part int, moved bool) (ours, limit side) {
 	w := ecs.NewWorld(ecs.Options{History: 1})
 	s := ecs.MustRegister[position](w)
@@ -458,9 +458,10 @@ func compensated(n, lookups int, back uint64) (ours, limit side) {
 	return ours, limit
 }
 
-// BenchmarkBudgetPastAim measures the first look-up after Past.At, per row written since the tick.
-// The hand-written code collects the old values in an array with an entry of 4 bytes for every row.
-// It clears the whole array each time, however few rows were written.
+// BenchmarkBudgetPastAim measures Past.At together with the first look-up after it. The time is per
+// row that was written since the tick. The hand-written code collects the old values in a slice. To
+// find them by row, it uses an array with an entry of 4 bytes for every row. It clears the whole
+// array each time, even if few rows were written.
 func BenchmarkBudgetPastAim(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -474,8 +475,9 @@ func BenchmarkBudgetPastAim(b *testing.B) {
 	}
 }
 
-// aimed returns two sides that prepare a Past in a world of n rows. It also returns the number of
-// rows that were written since the tick of the Past.
+// aimed returns the two sides of a benchmark. Each side collects the values that n rows had some
+// ticks ago. The parameter back is this number of ticks. The result written is the number of writes
+// in these ticks.
 func aimed(n int, back uint64, runs bool) (ours, limit side, written int) {
 	w := ecs.NewWorld(ecs.Options{History: 16})
 	s := ecs.MustRegister[position](w)

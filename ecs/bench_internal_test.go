@@ -222,9 +222,9 @@ func BenchmarkMaskedStorage(b *testing.B) {
 	}
 }
 
-// A tick writes n scattered rows in each of four storages of 100 000 rows. The history is full, and
-// either evicts its oldest tick or is thinned. The ratio compares the tick with the same tick
-// without a history.
+// A tick writes n random rows in each of four storages of 100 000 rows. The history is full, so
+// each tick also drops a tick. This is the oldest one, or the one that Options.HistoryDense
+// selects. The cases with history=0 show the time without a history.
 func BenchmarkHistory(b *testing.B) {
 	for _, written := range []int{10, 1000} {
 		for _, history := range []int{0, 64, 1024, 8192} {

@@ -238,12 +238,13 @@ type grid struct {
 	lists byHandIndex
 }
 
-// A byHandIndex is the hand-written alternative to an index: a map of lists, and the position of
-// each entity in its list.
+// A byHandIndex is the hand-written alternative to an index. It maps each cell to a list of the
+// entities in the cell.
 type byHandIndex struct {
 	lists map[cell][]ecs.Entity
-	at    []cell   // The cell of each entity, by index.
-	place []uint32 // The position of each entity in its list, by index.
+	at    []cell // The cell of each entity, by entity index.
+	// For each entity, by entity index, its position in the list of its cell.
+	place []uint32
 }
 
 func (x *byHandIndex) add(e ecs.Entity, c cell) {
@@ -314,8 +315,8 @@ func (g *grid) walk() {
 	}
 }
 
-// move flips a bit of every position. The bit decides whether the position moves within its cell or
-// to the next cell.
+// move flips a bit of X in every position. With a low bit, each position moves within its cell.
+// With a higher bit, it moves to another cell.
 //
 //go:noinline
 func (g *grid) move(s *ecs.Storage[position], bit int32) {
@@ -420,8 +421,8 @@ func BenchmarkBudgetIndexOfNames(b *testing.B) {
 
 type below struct{ Parent ecs.Entity }
 
-// A nest is a world with a parent and its n children. The relation between them is optional.
-// Without the relation, the components are the same.
+// A nest is a world with a parent and its n children. Each child has a component that refers to the
+// parent. In one of the compared worlds, a relation uses this component.
 type nest struct {
 	w      *ecs.World
 	s      *ecs.Storage[below]

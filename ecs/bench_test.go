@@ -81,9 +81,9 @@ func (s side) allocs() float64 {
 	return float64(after.Mallocs - before.Mallocs)
 }
 
-// inTurns runs the two sides alternately and returns the lower quartile of the times of each side.
-// Disturbances make some runs longer, so the median is too long. The processor time of a thread
-// sometimes stops for a while, so the minimum is too short.
+// inTurns runs the two sides alternately, and returns the lower quartile of the times of each side.
+// The median would be too long, because other processes slow some of the runs down. The minimum
+// would be too short, because the processor clock of a thread sometimes stops for a while.
 func inTurns(ours, limit side) (a, b time.Duration) {
 	for range 2 { // Warm up.
 		ours.time()
@@ -132,9 +132,9 @@ func compare(b *testing.B, operations int, budget float64, ours, limit side) {
 	b.ReportMetric(ours.allocs(), "allocs")
 }
 
-// compareMore compares the slow side first with the fast side later. It reports the difference of
-// their times per operation, and the budget for the difference. If byHand has two sides, it also
-// reports the difference of their times.
+// compareMore reports how much slower the side first is than the side later, per operation. It also
+// reports the budget for this difference. If byHand has two sides, it reports the difference of
+// their times, too.
 func compareMore(b *testing.B, operations int, budget float64, first, later side, byHand ...side) {
 	var x, y, handX, handY time.Duration
 	quiet(b, func() {

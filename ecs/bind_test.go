@@ -39,7 +39,8 @@ func (m *motion) Build(*ecs.World) error {
 	return nil
 }
 
-// bound has fields for 20 handles of a world.
+// bound is a struct with 20 handles. Bind makes most of them, and the method Build makes the
+// others.
 type bound struct {
 	Motion  motion
 	Heights *ecs.Storage[height] `ecs:"ground,indexed,masked"`

@@ -11,10 +11,12 @@ import (
 type oracleBits struct {
 	Bits
 	name string
-	in   []bool // One element per index, bitsLimit in total.
+	// in[i] is true if the Bits should contain index i. The length of in is bitsLimit.
+	in []bool
 }
 
-// bitsLimit is greater than all indices in these tests. Smaller indices use two words of level 2.
+// bitsLimit is greater than all indices in these tests. A word of level 2 of a mask stands for
+// 1<<18 indices, so the masks have two such words.
 const bitsLimit = 1<<18 + 5000
 
 // randomMask returns a mask with random regions of several sizes, some sparse and some dense.
@@ -135,7 +137,7 @@ func aliveBits(w *World, r *rand.Rand) oracleBits {
 		w.Clear()
 	}
 	if r.IntN(2) == 0 {
-		// The restore leaves stale entries in sparse, beyond the restored number of indices.
+		// The restore removes the newest indices. Their entries in sparse stay, and are stale.
 		w.Restore(cp)
 	}
 	in := make([]bool, bitsLimit)

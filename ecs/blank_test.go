@@ -2,8 +2,8 @@ package ecs
 
 import "testing"
 
-// If a relation refuses a Destroy, Apply does not count the command as skipped, because the entity
-// is alive.
+// A command tries to destroy an entity, and a relation refuses this. Apply counts a command as
+// skipped only if its entity is dead, so it does not count this one.
 func TestApply_RefusedDestroyIsNotSkipped(t *testing.T) {
 	type tied struct{ To Entity }
 	w := NewWorld(Options{})

@@ -23,15 +23,16 @@ func everyBundle() (*World, []any) {
 	}
 }
 
-// A bundleCaller calls the methods of a bundle of n components by name. For the value v, component
-// k is 1000k+v.
+// A bundleCaller calls the methods of a bundle of n components by name. One number v stands for the
+// values of all n components: component k has the value 1000k+v.
 type bundleCaller struct {
 	w      *World
 	bundle any
 	n      int
 }
 
-// call calls a method of the bundle with args, followed by the components of v.
+// call calls a method of the bundle. The arguments are args, followed by the components for the
+// number v.
 func (b bundleCaller) call(method string, v int, args ...any) any {
 	m := reflect.ValueOf(b.bundle).MethodByName(method)
 	var in []reflect.Value
@@ -46,7 +47,7 @@ func (b bundleCaller) call(method string, v int, args ...any) any {
 	return m.Call(in)[0].Interface()
 }
 
-// set adds the components of v to e, one by one.
+// set adds the components for the number v to e, one by one.
 func (b bundleCaller) set(e Entity, v int) bool {
 	for k, s := range b.w.Storages()[:b.n] {
 		m := reflect.ValueOf(s).MethodByName("Set")
@@ -109,7 +110,8 @@ func TestBundle_EveryAritySameAsSingleCalls(t *testing.T) {
 			create(2)
 			check("a new tick")
 			for _, b := range both {
-				b.w.CreateN(nil, 4000) // Entities created later are in another page.
+				// The indices of later entities are in another page of the sparse arrays.
+				b.w.CreateN(nil, 4000)
 			}
 			create(200)
 			check("a new page")

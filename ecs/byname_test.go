@@ -239,8 +239,8 @@ ecs: Score: -2147483649 does not fit into int32
 ecs: Score: a value of type int, where ecs_test.namedScore is wanted
 `
 
-// For random bags, SetJSON with the JSON of a row restores the row, and the world has the same
-// digest as before.
+// The test reads a random bag as JSON, overwrites the bag, and sets the JSON again. The world must
+// then have its first digest.
 func TestByName_RandomJSONRoundTrip(t *testing.T) {
 	parts := rapid.Custom(func(t *rapid.T) any {
 		return complex(rapid.Float32().Draw(t, "re"), rapid.Float32().Draw(t, "im"))

@@ -17,7 +17,8 @@ func wide(tb testing.TB, n int) *World {
 	return w
 }
 
-// Destroy searches only the storages whose sparse array has a page for the entity's index.
+// An entity can be in a storage only if the sparse array of the storage has a page for the entity's
+// index. So Destroy searches only these storages.
 func TestDestroy_SearchesOnlyCandidateStorages(t *testing.T) {
 	w := wide(t, 300)
 	for range pageMask + 1 { // Create as many entities as one page of indices has.
@@ -51,7 +52,8 @@ func BenchmarkDestroyBare(b *testing.B) {
 	}
 }
 
-// A storage becomes a candidate of Destroy with its first page, however the page is allocated.
+// When a sparse array gets a new page, Destroy must search its storage from then on. This must hold
+// for every kind of storage, because each kind allocates pages in its own way.
 func TestDestroy_FirstPageMakesCandidate(t *testing.T) {
 	for kind := range Ordered + 1 {
 		if kind == Tag {

@@ -7,8 +7,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A recorder calls Before to get the large rows of the state before the tick. It gets each row
-// once, in ascending order, and only if the row still exists.
+// Change.Before passes each large row that was written in the tick, with its values before and
+// after the tick. Rows come once each, in ascending order. Rows that no longer exist are omitted.
 func TestChangeBefore_ReturnsLargeRows(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	regions := MustRegister[region](w)

@@ -31,7 +31,8 @@ func TestChangeFilter_SinceCommit(t *testing.T) {
 		a.Mut(entities[i]).X += 7
 	}
 	a.Mut(entities[5]).X += 0 // The row counts as written, although its value is the same.
-	b.Remove(entities[7])     // Now b is the driver, and its last row has moved to row 7.
+	// b now has the fewest rows, so the query iterates over it. Its last row has become row 7.
+	b.Remove(entities[7])
 	look("in a tick", []Entity{young}, []Entity{entities[3], entities[199], entities[64]}, []Entity{entities[7]})
 	for e, row := range changed.All() {
 		row.B.B = int64(e.Index())
@@ -165,7 +166,8 @@ func TestChangeFilter_SameAsDelta(t *testing.T) {
 							var got []Entity
 							for run := range q.Runs() {
 								got = append(got, run.Entities...)
-								// The checkpoint makes the loop search again before the next run.
+								// A checkpoint in the body makes the loop search for its remaining
+								// rows again.
 								w.Release(w.Checkpoint())
 							}
 							if !slices.Equal(got, want) {

@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// An oracleDelta is the expected content of a Delta, with components as ints.
+// An oracleDelta is the expected content of a Delta. Components are converted to ints.
 type oracleDelta struct{ added, changed, removed []oracleEdit }
 
 type oracleEdit struct {
@@ -18,7 +18,7 @@ type oracleEdit struct {
 	old, new int
 }
 
-// An intDelta reads the changes of a storage, with components as ints.
+// An intDelta reads the changes of a storage. It converts components to ints.
 type intDelta struct {
 	since       func(tick uint64) (oracleDelta, error)
 	sinceCommit func() (oracleDelta, error)
@@ -103,7 +103,7 @@ func without(entities, other []Entity) (rest []Entity) {
 	return rest
 }
 
-// boundary returns the state at the end of tick, or nil if it is not retained.
+// boundary returns the state at the end of the given tick, or nil if the oracle does not retain it.
 func (w *oracle) boundary(tick uint64) *oracleState {
 	for i := len(w.frames) - 1; i >= 0; i-- {
 		if f := w.frames[i]; f.tick && f.state.tick == tick {
@@ -132,7 +132,7 @@ func (p *model) checkChanges() {
 	}
 }
 
-// newestBoundary returns the state at the last commit, or nil if it is not retained.
+// newestBoundary returns the state at the last commit, or nil if the world retains no values of it.
 func (w *oracle) newestBoundary() *oracleState {
 	if k := w.newestTick(); k >= 0 && !w.frames[k].bare {
 		return w.frames[k].state
@@ -224,8 +224,8 @@ func TestDeltaModel_ResourcesAndNoRewind(t *testing.T) {
 	exploreChanges(t, s, operations(all, writes(0, 1), adds(0, 2), ticks(), checkpoints(1)), max(3, *depth-1))
 }
 
-// A world without history keeps the values of its last commit if a filter needs them. The cases are
-// worlds with and without a recorder.
+// A world without history still retains the values of its last commit if a change filter needs
+// them. The test covers worlds with and without a recorder.
 func TestDeltaModel_KeepsOnlyLastCommit(t *testing.T) {
 	t.Parallel()
 	for _, record := range []bool{false, true} {
@@ -234,7 +234,8 @@ func TestDeltaModel_KeepsOnlyLastCommit(t *testing.T) {
 	}
 }
 
-// Deltas return errors in worlds without frames, and in worlds whose frames have no saved rows.
+// Without history, every Delta returns an error. A recorder does not change this, because its
+// frames record only which rows were written.
 func TestDeltaModel_ErrorsWithoutHistory(t *testing.T) {
 	t.Parallel()
 	for _, record := range []bool{false, true} {
@@ -480,8 +481,9 @@ func TestDelta_IgnoresMovedRows(t *testing.T) {
 	}
 }
 
-// A row that was removed before the tick can still be protected for older frames. Such a row does
-// not count as removed in the tick.
+// Rows 1 and 2 lost their entities in an earlier tick. An older tick of the history needs their
+// values, so new writes save these rows. A Delta since the last commit must not report their old
+// entities as removed.
 func TestDelta_IgnoresRowsRemovedEarlier(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 3})
 	checkAtEnd(t, w)
@@ -490,7 +492,8 @@ func TestDelta_IgnoresRowsRemovedEarlier(t *testing.T) {
 	a.Remove(entities[1])
 	w.Commit()
 	a.Remove(entities[0])
-	for range 2 { // Saves rows 0 and 1 in one run.
+	// The log saves rows 0 and 1 as one run. Only row 0 was in use at the last commit.
+	for range 2 {
 		a.Set(w.Create(), plain{})
 	}
 	d, err := a.SinceCommit()

@@ -113,8 +113,8 @@ func (w *World) checkFrames() error {
 	return nil
 }
 
-// recorded reports whether t changed in frame id. For a changed frame, Since returns another
-// position than for the next frame.
+// recorded reports whether t has a record of frame id. If it has none, Since returns the same
+// position for this frame and the next one.
 func recorded(t *track.Tracker, id uint64) bool {
 	k, _, changed := t.Since(id)
 	behind, _, _ := t.Since(id + 1)
@@ -138,7 +138,7 @@ func (w *World) checkTracker(t *track.Tracker, name string) (bytes int64, err er
 			}
 		}
 		return nil
-	}, undone, w.pins != nil) // Pins raise the number of protected rows.
+	}, undone, w.pins != nil) // Pins also need protected rows.
 	if err != nil {
 		err = fmt.Errorf("%s: %w", name, err)
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A chunk in list form that is updated many times has the same rows as a map that is updated in the
-// same way.
+// A chunk can store its rows as a list. After many updates, the list must have the same rows as a
+// map with the same updates.
 func TestChunk_ListFormSameAsMap(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 0))

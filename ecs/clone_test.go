@@ -28,8 +28,9 @@ func (b *bag) increase() {
 	b.Count[fmt.Sprint(len(b.Count))] = new(int)
 }
 
-// The derived copy is used wherever rows are copied. Examples are checkpoints, histories, pins,
-// batches, the default value in gaps, and clones of worlds and of entities.
+// The world derives a deep copy function from the type bag. It must call this function wherever it
+// copies rows. Examples are checkpoints, histories, pins, batches, default values of gaps, and
+// clones of worlds and of entities.
 func TestDerivedClone_UsedForEveryCopy(t *testing.T) {
 	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
 		t.Run(fmt.Sprint(kind), func(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 // A producer records commands. It also stores the direct calls that have the same effect.
 type producer struct {
 	commands Commands
-	// Each call returns whether its entity was alive. nil stands for a Create.
+	// For each command, a direct call that returns whether its entity was alive. It is nil for a
+	// Create.
 	direct  []func(w *referenceWorld, name func(Entity) Entity) bool
 	created []Entity // The placeholders of created entities.
 }

@@ -16,8 +16,9 @@ type party struct {
 	Roles   map[string]map[Entity]int
 }
 
-// Copy calls Outside once for each component, field and entity, even if it makes several copies.
-// The order of the calls does not depend on the order of maps. All copies get the same results.
+// The option Outside decides about references to entities that are not copied. Copy calls it once
+// for each component, field and referenced entity, even if it makes several copies. All copies get
+// the same results. The order of the calls does not depend on the order of maps.
 func TestCopyOutside_CalledOncePerField(t *testing.T) {
 	from, to := newReferenceWorld(Options{}), newReferenceWorld(Options{})
 	Must(RegisterResource(to.w, party{}))

@@ -72,8 +72,8 @@ func (k kin) names() (list []Entity) {
 	return list
 }
 
-// randomKin returns a kin that refers to random entities. They can be alive, dead, or never
-// created, and one can be the owner of the kin.
+// randomKin returns a kin that refers to random entities. They can be alive, dead, zero, or never
+// created. The entity that gets the kin can be one of them.
 func randomKin(random *rand.Rand, entities []Entity) kin {
 	pick := func() Entity {
 		if k := random.IntN(len(entities) + 3); k < len(entities) {
@@ -301,8 +301,8 @@ func TestCopy_Errors(t *testing.T) {
 	from.w.names["padded"].(*Storage[padded]).Set(e[4], padded{})
 	from.w.names["other"].(*Storage[plain]).Set(e[5], plain{})
 	from.w.names["singleton"].(*Storage[extra]).Set(e[6], extra{})
-	// The copy of e[7] gets the id 0v2. Outside returns 0v2 for 0v2, so two keys of the copied map
-	// become equal.
+	// The copy of e[7] gets the id 0v2. The map also has the key 0v2, which Outside does not
+	// change. So two keys of the copied map become equal.
 	from.kins.Set(e[7], kin{Debts: map[Entity]int{e[7]: 1, NewEntity(0, 2): 2}})
 	from.w.Destroy(e[8])
 

@@ -64,8 +64,8 @@ func TestLoop_CheckpointBetweenRuns(t *testing.T) {
 	}
 }
 
-// If a loop over a query found a single run, the next loop takes a fast path. It must not take the
-// fast path if the result may have changed.
+// If a loop over a query found a single run, the query remembers the run. The next loop then need
+// not search. But it must search if the result may have changed.
 func TestQuery_SecondLoopAfterChange(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{History: 1})
 	a, b := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)
@@ -109,9 +109,8 @@ func TestQuery_SecondLoopAfterChange(t *testing.T) {
 	})
 }
 
-// A query remembers that a loop found a single run, and the next loop takes a fast path. Here the
-// first loop finds one run of 64 rows. Then another storage of 64 rows becomes the driver, and the
-// query finds nothing. Later loops must not take the fast path.
+// The first loop finds one run of 64 rows, and the query remembers it. Then the query iterates over
+// another storage of 64 rows, and finds nothing. Later loops must not return the remembered run.
 func TestQuery_SecondLoopFindsNothing(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	a, b := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)

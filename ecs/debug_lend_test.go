@@ -32,7 +32,8 @@ func TestDebugPointer_StaleWritePanics(t *testing.T) {
 			"Get": func(a *Storage[plain], e Entity) *plain { p, _ := NewQuery1(Write(a)).Get(e); return p },
 			"All": func(a *Storage[plain], e Entity) *plain {
 				q := NewQuery1(Write(a))
-				// The first loop saves the rows, so the second loop saves nothing.
+				// Save all rows, so that the second loop returns pointers to rows that are already
+				// saved.
 				for range q.All() {
 				}
 				for other, p := range q.All() {
@@ -45,7 +46,7 @@ func TestDebugPointer_StaleWritePanics(t *testing.T) {
 		} {
 			for _, options := range []Options{{}, {History: 2}} {
 				w, a, _, entities := members(10, options)
-				// With spare capacity, an append does not move rows in builds without stetdebug.
+				// With this capacity, an append moves no rows in a build without stetdebug.
 				a.Reserve(20)
 				w.Commit()
 				p := point(a, entities[3])
@@ -76,9 +77,10 @@ func TestDebugPointer_OlderTickPanics(t *testing.T) {
 func TestDebugPointer_AllowedWrites(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	p := a.Mut(entities[3])
-	b.Remove(entities[3]) // This removal changes another storage.
+	// This changes another storage, so p is not stale.
+	b.Remove(entities[3])
 	p.X = 7
-	a.Set(entities[4], plain{}) // This Set adds no entity.
+	a.Set(entities[4], plain{}) // This adds no entity, so p is not stale.
 	p.X = 8
 	w.Create()
 	p.X = 9
@@ -104,8 +106,8 @@ func TestDebugPointer_StaleWithoutHistory(t *testing.T) {
 	x.Len(0)
 	p, q := a.Mut(entities[3]), a.Mut(entities[4])
 	x.Len(0)
-	// A write through the newest pointer is allowed after a look-up. A write through an older
-	// pointer is not.
+	// The look-up above makes all pointers stale except the newest one. So a write through q is
+	// allowed, and a write through p is not.
 	q.X = 70
 	x.Len(0)
 	p.X = 71

@@ -18,7 +18,7 @@ func TestDebug_BoundaryDetectsStrayWrite(t *testing.T) {
 		"Commit":     func(w *World, _ Checkpoint) { w.Commit() },
 		"Rewind":     func(w *World, _ Checkpoint) { _ = w.History().Rewind(0) },
 		"Attach": func(w *World, cp Checkpoint) {
-			// Turn the checkpoint into a tick, because Attach needs a world without checkpoints.
+			// Attach needs a world without checkpoints, so turn the checkpoint into a tick.
 			w.frames[len(w.frames)-1].tick, w.ticks = true, w.ticks+1
 			_ = w.Raw().Attach(recorderFunc(nil), 0)
 		},
@@ -32,7 +32,8 @@ func TestDebug_BoundaryDetectsStrayWrite(t *testing.T) {
 			w, a, _, entities := members(100, Options{History: 2})
 			w.Commit()
 			cp := w.Checkpoint()
-			// This row is in the same block as the row of the stray write.
+			// A proper write of another row in the same block of 64 rows must not hide the stray
+			// write.
 			a.Mut(entities[70]).X = 1
 			for e, p := range NewQuery1(Read(a)).All() {
 				if e == entities[71] {
@@ -90,8 +91,9 @@ func TestDebug_StrayWriteErrorNamesData(t *testing.T) {
 	}
 }
 
-// A row that no frame protects may be written without saving it. With a recorder, such a write
-// would be lost, so the debug build reports it.
+// In a world without history and checkpoints, a program may write a row directly, because no
+// restore needs it. With a recorder, such a write would be missing in the record. So a debug build
+// reports it.
 func TestDebug_UnprotectedRows(t *testing.T) {
 	w, a, _, entities := members(10, Options{})
 	a.Values()[3].X = 7
@@ -103,7 +105,7 @@ func TestDebug_UnprotectedRows(t *testing.T) {
 	a.Set(e, plain{})
 	cp := w.Checkpoint()
 	w.Release(cp)
-	// The row was appended in this tick, so the recorder gets all of it.
+	// The row is new in this tick, so the recorder gets it anyway.
 	a.Values()[10].X = 5
 	w.Commit()
 	p := a.Mut(entities[3])
@@ -318,8 +320,8 @@ func TestDebug_SystemWritesOtherWorld(t *testing.T) {
 	}
 }
 
-// A system may read other worlds. It may write and step worlds that it created. In a step of such a
-// world, no system may write the outer world.
+// A system may read other worlds. It may create a world, such as a clone, and write and step it.
+// But the systems that run in a step of the clone must not write the world of the outer system.
 func TestDebug_SystemStepsClone(t *testing.T) {
 	prefabs, _, _, models := members(3, Options{})
 	w, a, _, entities := members(10, Options{})

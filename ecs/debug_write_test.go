@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// In ParallelRuns of a debug build, every write that bypasses the run panics. The panic names the
-// write.
+// The body of ParallelRuns may write only through the slices of its run. In a debug build, any
+// other write panics. The panic says which write it was.
 func TestDebugWrite_InParallelRunsPanics(t *testing.T) {
 	w, a, b, entities := members(10, Options{})
 	score := Must(RegisterResource(w, plain{}, Component[plain]{Name: "score"}))
@@ -101,7 +101,8 @@ func TestDebugWrite_InKeyFunctionPanics(t *testing.T) {
 	x = NewIndex(a, func(p plain) int32 { return int32(x.Len(p.X)) })
 	mustPanic(t, "ecs: the key function of an index of plain looks up an index of plain; "+repair, func() { x.Len(1) })
 	other := NewIndex(b, func(p padded) int64 { return p.B })
-	// Brings the index of b up to date, so that its next look-up has no work to do.
+	// Bring the index of b up to date. The next look-up must panic even if it has nothing to
+	// update.
 	other.Len(1)
 	y := NewIndex(a, func(p plain) int32 { return int32(other.Len(int64(p.X))) })
 	mustPanic(t, "ecs: the key function of an index of plain looks up an index of padded; "+repair, func() { y.Len(1) })

@@ -98,7 +98,7 @@ func TestEntity_GenerationsUsedUp(t *testing.T) {
 	}
 }
 
-// rangesRecorder stores the ranges of rows that changed in the last tick.
+// rangesRecorder stores which rows changed in the last tick, as ranges.
 type rangesRecorder struct {
 	entities raw.EntityChange
 	storages map[string]raw.StorageChange
@@ -116,8 +116,8 @@ func (r *rangesRecorder) Record(c *raw.Change) uint64 {
 	return c.Tick
 }
 
-// Rows that were written between a checkpoint and its restore do not count as changed. The recorder
-// gets only rows that were written before the checkpoint or after the restore.
+// A restore reverts the writes since its checkpoint, so a recorder must not get these rows. It gets
+// only rows that were written before the checkpoint or after the restore.
 func TestRecorder_OmitsRestoredRows(t *testing.T) {
 	for _, history := range []int{0, 3} {
 		w, a, b, entities := members(1000, Options{History: history})

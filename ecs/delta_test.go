@@ -145,7 +145,7 @@ func deltasOfTicks[T comparable](t *testing.T, c Component[T], value func(n int)
 			w.Restore(cp)
 			w.Release(cp)
 		},
-		// Save rows in two frames, and merge the frames.
+		// Save rows in two frames. Release then merges the two frames.
 		"merged": func() {
 			some(2, func(i int, e Entity) { rewrite(s, e, value(random.IntN(9))) })
 			cp := w.Checkpoint()

@@ -7,7 +7,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// Digests hash the bits of floats, and a restore restores the same bits. See docs/MACHINES.md.
+// A digest depends on all bits of a float, so different NaN values have different digests. A
+// restore restores the same bits. See docs/MACHINES.md.
 func TestDigest_HashesNaNPayload(t *testing.T) {
 	type value struct{ F float64 }
 	type text struct { // The type is encoded as msgpack, because a string has no fixed size.

@@ -100,7 +100,8 @@ func TestDrain_BreakAfterRestore(t *testing.T) {
 	}
 }
 
-// The body may restore a checkpoint that it set after the loop removed the current row.
+// The loop removes a row before it calls the body. So if the body sets and restores a checkpoint,
+// the row does not come back, and the loop continues.
 func TestDrain_BodyRestoresOwnCheckpoint(t *testing.T) {
 	for how, body := range map[string]func(w *queueWorld){
 		"Restore": func(w *queueWorld) {
@@ -140,7 +141,7 @@ func TestDrain_BodyRestoresOwnCheckpoint(t *testing.T) {
 	}
 }
 
-// A restore does not bring back rows of a NoRewind component, so the loop continues.
+// A restore does not bring back rows of a NoRewind component. So the loop does not panic.
 func TestDrain_NoRewindRowsStayDrained(t *testing.T) {
 	w := NewWorld(Options{})
 	jobs := MustRegister(w, Component[plain]{NoRewind: true})
@@ -180,8 +181,8 @@ func TestDrain_NestedAndAlternateLoops(t *testing.T) {
 	mustPanic(t, "Drain of extra", func() {
 		w.drain(func(int) bool {
 			between := w.Checkpoint()
-			// The restore brings back the row that the inner loop removed, but not the row of the
-			// outer loop. So the inner loop panics.
+			// The checkpoint was set after the outer loop removed its row, and before the inner
+			// loop. So the restore brings back only the row of the inner loop, which panics.
 			for range other.Drain() {
 				w.Restore(between)
 			}

@@ -105,8 +105,8 @@ func TestEvents_Lifetime(t *testing.T) {
 	}
 }
 
-// A loop visits the events that exist when it starts. Events sent by the body are visited by the
-// next loop. The body may even commit.
+// A loop visits the events that exist when it starts. The next loop visits the events that the body
+// sends. The body may also call Commit.
 func TestEvents_ChangedInLoop(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	hits := Must(RegisterEvent[plain](w))
@@ -119,7 +119,7 @@ func TestEvents_ChangedInLoop(t *testing.T) {
 		note(v)
 		hits.Send(plain{v.X + 10, 0})
 	}
-	// The second Commit in the body removes the events of the loop from the world.
+	// The second Commit removes the events from the world. The loop still visits all of them.
 	for v := range hits.All() {
 		if note(v); v.X == 1 || v.X == 2 {
 			w.Commit()
@@ -130,8 +130,8 @@ func TestEvents_ChangedInLoop(t *testing.T) {
 	}
 }
 
-// If events are removed before a reader reaches them, the reader continues after the removed
-// events.
+// A Commit in the loop may remove events that the reader has not reached. The loop then continues
+// with the next event that still exists.
 func TestEventReader_CommitInLoop(t *testing.T) {
 	w := NewWorld(Options{})
 	hits := Must(RegisterEvent[plain](w))

@@ -127,8 +127,8 @@ func TestLoad_ChangedDefault(t *testing.T) {
 	}
 }
 
-// The rows of a state can be split into pages. Conversions handle all pages, and migrations skip
-// gaps.
+// The rows of the state are split into pages, and some rows are gaps. Load must convert the rows of
+// all pages, and must not call the migration for a gap.
 func TestMigrate_PagedRows(t *testing.T) {
 	w := NewWorld(Options{})
 	old := MustRegister(w, Component[speedOne]{Name: "speed", Kind: Indexed})

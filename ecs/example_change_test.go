@@ -334,7 +334,7 @@ func ExampleEntityDelta() {
 	fmt.Println("round:", edit.Old, "to", edit.New, changed, err)
 	world.Commit()
 
-	// The same objects serve for later ticks.
+	// Use the same EntityDelta for another tick.
 	if err := entities.Since(0); err != nil {
 		fmt.Println(err)
 	}
@@ -369,7 +369,8 @@ func ExampleEntityDelta() {
 	// created since the commit: 0
 }
 
-// Hooks keep data outside of the world up to date. Required components are added by themselves.
+// Hooks keep data outside of the world up to date. RequiredBy adds a component to each entity that
+// gets a certain other component.
 func ExampleStorage_RequiredBy() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -411,7 +412,8 @@ func ExampleCommands_Do() {
 	// [{10 0} {5 0}]
 }
 
-// Readers of events keep their place in the world, so a rewind restores what they have read.
+// The world stores which events each reader has read. So a rewind restores the position of the
+// reader, too.
 func ExampleEventReader() {
 	type Hit struct{ Damage int }
 	world := ecs.NewWorld(ecs.Options{})

@@ -145,7 +145,8 @@ func ExamplePast() {
 		fmt.Println("tick", past.Tick(), e, position, ok, lives.At(past))
 	}
 	fmt.Println(past.Len(), "entity,", then.Len(), "position,", past.Alive(b), then.Has(b))
-	if err := past.At(2); err != nil { // The storage in the past moves as well.
+	// The storage in the variable then now reads tick 2, too.
+	if err := past.At(2); err != nil {
 		fmt.Println(err)
 	}
 	position, _ := then.Get(a)

@@ -433,8 +433,8 @@ func ExampleIndex_Set() {
 	// 1
 }
 
-// Align sorts the rows of storages once, so that a query visits consecutive rows. A group keeps
-// them so.
+// Align sorts the rows of storages once, so that a query visits consecutive rows. With a group, the
+// rows stay consecutive after later changes.
 func ExampleWorld_Align() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
@@ -451,7 +451,7 @@ func ExampleWorld_Align() {
 
 	group := ecs.Must(world.NewGroup(positions, velocities))
 	velocities.Set(positions.Entities()[3], Velocity{})
-	group.Pack() // Needed only after a load or a rewind: see its comment.
+	group.Pack() // Needed only after a load or a rewind.
 	fmt.Println(group.Entities(), group.In(world.Clone()).Len())
 	// Output:
 	// [1v1 3v1 5v1] [1v1 3v1 5v1 0v1 4v1 2v1]

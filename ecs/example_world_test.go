@@ -25,8 +25,8 @@ func ExampleWorld_CreateAt() {
 	w := ecs.NewWorld(ecs.Options{})
 	chest := w.Create()
 	w.Destroy(chest)
-	// CreateAt can implement undo in an editor. Entities that referred to the chest refer to it
-	// again.
+	// An editor can use CreateAt to undo a Destroy. The chest gets its old id, so all references to
+	// it are valid again.
 	fmt.Println(w.CreateAt(chest), w.Alive(chest))
 	fmt.Println(w.CreateAt(chest))
 	// Output:

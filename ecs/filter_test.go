@@ -70,7 +70,8 @@ func TestQuery_MoreThan16StoragesPanics(t *testing.T) {
 	mustPanic(t, "ecs: a query joins more than 16 storages", func() { q.With(a) })
 }
 
-// saves returns the number of saved rows of s, and whether the open frame has a record of s.
+// saves returns the number of saved rows of s. The result opened reports whether s was opened for a
+// write in the current span.
 func saves[T any](s *Storage[T]) (rows int, opened bool) {
 	return s.data.Log.SavedRows(), s.rows.Span == s.w.clock.Span
 }
@@ -115,8 +116,8 @@ func TestQuery_SavesReturnedRowsOnly(t *testing.T) {
 	}
 }
 
-// A second loop over a query skips rows that a complete first loop has saved, unless the rows
-// changed between the two loops.
+// A complete loop over a query saves all of its rows. If nothing changes afterwards, the second
+// loop need not save them again. Otherwise it must.
 func TestQuery_SecondLoopSavesOtherRows(t *testing.T) {
 	for _, between := range []func(w *World, a *Storage[plain]){
 		func(*World, *Storage[plain]) {},
@@ -163,7 +164,8 @@ func TestQuery_SecondLoopSavesOtherRows(t *testing.T) {
 
 func TestQuery_CheckpointInSecondLoop(t *testing.T) {
 	w, a, b, entities := members(200, Options{})
-	b.Remove(entities[70]) // Makes two runs in the second block.
+	// Now the query finds two runs in the second block of 64 rows.
+	b.Remove(entities[70])
 	q := NewQuery2(Write(a), Read(b))
 	w.Checkpoint()
 	for range q.Runs() {
@@ -186,12 +188,13 @@ func TestQuery_CheckpointInSecondLoop(t *testing.T) {
 	}
 }
 
-// vacate makes the row of e a gap. It simulates a storage whose rows do not move.
+// vacate makes the row of e a gap, as in an Indexed storage, whose rows do not move.
 func vacate[T any](s *Storage[T], e Entity) {
 	row := s.row(e)
 	s.dense.Live[row] = Vacant
 	s.rows.Extra++
-	// Make queries rebuild their cached matches, because no other code tells them of this gap.
+	// A normal removal tells queries which entity has changed. There was none, so make them rebuild
+	// their cached matches.
 	s.dropNotes()
 	s.recordMove(e)
 }
@@ -366,14 +369,14 @@ func TestQuery_Allocations(t *testing.T) {
 	}
 }
 
-// If a query found nothing in a block, and another storage then gets a row there, the query must
-// search the block again.
+// A query remembers which entities of a block it has found. If an entity of the block gets the
+// missing component later, the query must search the block again.
 func TestQuery_RowAddedToSearchedBlock(t *testing.T) {
 	for _, masks := range []bool{false, true} {
 		w, a, b, entities := members(100, Options{})
 		b.Remove(entities[3])
 		// Now both storages have 100 rows, so the query iterates over the first storage, a. It
-		// finds nothing at entities[3], which is not in b.
+		// skips entities[3], which is not in b.
 		b.Set(w.Create(), padded{})
 		if masks {
 			a.giveMask(true)

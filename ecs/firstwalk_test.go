@@ -4,12 +4,11 @@ package ecs
 
 import "testing"
 
-// The first loop over a query allocates the query and its caches. It also allocates once or twice
-// per chunk. With the race detector, the compiler allocates more on the heap.
+// The first loop over a query allocates memory for the query and its caches. For each chunk of
+// rows, it allocates once if few rows match, and otherwise twice. With the race detector, the
+// compiler allocates more on the heap.
 func TestQuery_FirstLoopAllocations(t *testing.T) {
-	// known is the number of allocations that do not depend on the number of chunks. They are the
-	// query, its columns and sets, the cache per driver, the list of processed notes, a cursor, and
-	// the list of chunks.
+	// known is the number of allocations for the query and its caches, without those for chunks.
 	const chunks, known = 3, 7
 	for _, test := range []struct {
 		name     string

@@ -18,12 +18,12 @@ type groupLoop struct {
 	group *Group
 	in    func(e Entity) bool // Reports whether the query should find e.
 	loop  iter.Seq[Entity]
-	alone []*set // The sets of the query.
+	alone []*set // The storages that the query reads.
 
 	entities []Entity
 	seen     map[Entity]int
 	always   map[Entity]bool // Entities that the query finds from start to end of the loop.
-	// Entities that were added to all storages of the query, and not removed since.
+	// Entities that the loop body created, and that the query should find since then.
 	came map[Entity]bool
 	left map[Entity]bool // Entities that left the result of the query after their visit.
 }
@@ -165,13 +165,14 @@ func (v *groupLoop) run(at int, first, second loopAction) (text string) {
 	return ""
 }
 
-// check returns an error for the first entity that the loop visited too often or not at all. The
-// loop must not have panicked.
+// check returns an error for the first entity that the loop visited too often or not at all. An
+// entity may be visited once, or twice if it was added again after its visit. The loop must not
+// have panicked.
 func (v *groupLoop) check() error {
 	for _, e := range v.entities {
 		most := 1
 		if v.left[e] {
-			most = 2 // The entity was added again after its visit.
+			most = 2 // The entity may have been added again after its visit.
 		}
 		if n := v.seen[e]; n > most || n == 0 && (v.always[e] || v.came[e]) {
 			return fmt.Errorf("%v was visited %d times", e, n)
@@ -188,7 +189,7 @@ func TestGroupInLoop_EveryChange(t *testing.T) {
 			for i, first := range loopActions {
 				for k, second := range loopActions {
 					if *depth < 5 && k > 0 && (i+k+at)%6 > 0 {
-						continue // A normal run tries only some of the pairs.
+						continue // With a depth below 5, try only some of the pairs.
 					}
 					v := newGroupLoop(query)
 					text := v.run(at, first, second)
@@ -211,7 +212,7 @@ func TestGroupInLoop_EveryChange(t *testing.T) {
 	t.Logf("%d loops, %d of them panicked", tried, panicked)
 }
 
-// The documentation allows these changes, so they must not panic.
+// The documentation of loops allows each of these changes in the body, so none of them may panic.
 func TestGroupInLoop_AllowedChanges(t *testing.T) {
 	allowed := map[string][]string{
 		"set a of e":    groupLoopQueries,
@@ -239,7 +240,8 @@ func TestGroupInLoop_AllowedChanges(t *testing.T) {
 	}
 }
 
-// A group moves rows across the position of the loop. The loop visits each entity once.
+// A change in the body makes the group move an entity across the current row of the loop, in either
+// direction. The loop still visits each entity once.
 func TestGroupInLoop_MoveAcrossPosition(t *testing.T) {
 	for _, c := range []struct {
 		query string
@@ -248,7 +250,7 @@ func TestGroupInLoop_MoveAcrossPosition(t *testing.T) {
 	}{
 		{"a", 0, "remove b of e"}, // The visited entity moves ahead of the loop.
 		{"b", 1, "remove a of e"}, // The visited entity moves ahead of the loop.
-		// The loop has already visited x0, whose row now moves ahead of the loop.
+		// The loop has already visited x0. Now x0 moves to a row that the loop has not reached.
 		{"a", 1, "remove b of x0"},
 		{"a", 0, "remove b of x4"},
 		{"a", 3, "set b of x5"}, // The entity moves behind the loop.
@@ -325,8 +327,8 @@ func TestGroupInLoop_RandomChanges(t *testing.T) {
 	}
 }
 
-// A restore may reduce the number of packed rows of a group without a change of the driving
-// storage. A loop still visits each entity once.
+// A restore takes an entity out of the packed rows of a group. The loop iterates over storage a,
+// which the restore does not change. It must still visit each entity once.
 func TestGroupInLoop_RestoreReducesPackedRows(t *testing.T) {
 	w, a, b, g, entities := grouped(3, Options{})
 	checkAtEnd(t, w)
@@ -351,12 +353,13 @@ func TestGroupInLoop_RestoreReducesPackedRows(t *testing.T) {
 	}
 }
 
-// A group that is created after a rewind discards the undone ticks, because they have no record of
-// the group.
+// NewGroup discards the ticks that a rewind has undone. These ticks have no data of the group, so
+// they cannot be redone.
 func TestNewGroup_DiscardsUndoneTicks(t *testing.T) {
 	w, a, b, entities := members(4, Options{History: 2})
 	checkAtEnd(t, w)
-	w.restart(seqs{}) // After this restart, only the undone ticks have records of changes.
+	// Restart the history. Then only the tick below, which is undone, has records of changes.
+	w.restart(seqs{})
 	b.Remove(entities[0])
 	a.Remove(entities[1])
 	w.Commit()

@@ -57,8 +57,7 @@ func (w *oracle) member(g *oracleGroup, e Entity) bool {
 	return true
 }
 
-// moveTo moves e to another row, in all stores of g. at: the number of that row. The entity that
-// was in that row gets the old row of e.
+// moveTo swaps e with the entity in row at, in all stores of g.
 func (w *oracle) moveTo(g *oracleGroup, e Entity, at int) {
 	for _, i := range g.stores {
 		s := &w.stores[i]
@@ -130,7 +129,8 @@ func (p *model) group(stores ...int) bool {
 	if err != nil {
 		failf("NewGroup(%v) = %v", stores, err)
 	}
-	for i := range p.oracle.frames { // Older states get the group with unpacked members.
+	// Older states get the group as well, with no packed rows.
+	for i := range p.oracle.frames {
 		s := p.oracle.frames[i].state
 		s.groups = append(s.groups, oracleGroup{stores: stores})
 	}
@@ -138,8 +138,8 @@ func (p *model) group(stores ...int) bool {
 		s.groups = append(s.groups, oracleGroup{stores: stores})
 	}
 	p.oracle.groups = append(p.oracle.groups, oracleGroup{stores: stores})
-	// If no frame has saved rows of the stores, all older states have the same rows as the present
-	// state. So the group is packed in them as well.
+	// If the world has no saved rows of the stores, their rows were the same in all older states.
+	// The group is then packed in these states, too.
 	if g.untouched() && g.rows.Untouched() {
 		forward := p.oracle.forward
 		p.oracle.pack()
@@ -187,8 +187,8 @@ type sorter interface {
 	SortLike(other AnyStorage)
 }
 
-// byTens compares a and b by a key that has only three values. So many keys are equal, and the sort
-// must keep the order of their rows.
+// byTens compares a and b by a key that has only three values. So many rows have equal keys, and
+// the sort must keep their order.
 func byTens(a, b int) int { return cmp.Compare(a/10%3, b/10%3) }
 
 func byIndexBackwards(a, b Entity) int { return cmp.Compare(b.Index(), a.Index()) }
@@ -220,8 +220,8 @@ func (p *model) sortLike(i, other int) bool {
 	return p.oracle.sort(i, func(s *oracleStore, a, b int) int { return cmp.Compare(at(s, a), at(s, b)) })
 }
 
-// sort sorts the packed rows of store i. The other stores of the group get the same order. Then it
-// sorts the remaining rows of store i. It reports whether a row moved.
+// sort sorts the packed rows of store i, and gives the same order to all stores of the group. Then
+// it sorts the rows of store i that are not packed. It reports whether a row moved.
 func (w *oracle) sort(i int, compare func(s *oracleStore, a, b int) int) bool {
 	s := &w.stores[i]
 	packed, stores := 0, []int(nil)
@@ -301,8 +301,8 @@ func (w *oracle) align(stores []int) (moved bool) {
 	return moved
 }
 
-// forward returns the new order of the rows of entities: order[i] is the present row of the entity
-// that moves to row i. Entities that are also in the list common come first.
+// forward returns a new order for the rows of entities. The entities in the list common come first.
+// The entity that moves to row i is now in row order[i].
 func forward(entities, common []Entity) (order []int) {
 	for _, e := range common {
 		if k := slices.Index(entities, e); k >= 0 {
@@ -310,7 +310,8 @@ func forward(entities, common []Entity) (order []int) {
 		}
 	}
 	front := len(order)
-	var driven []int // Rows at the front whose entities must make room.
+	// Rows at the front whose entities must move to the back.
+	var driven []int
 	for k := range front {
 		if !slices.Contains(order, k) {
 			driven = append(driven, k)

@@ -59,8 +59,8 @@ func everything(handle int) []operation {
 	}}}
 }
 
-// The operations create the group at any point of a sequence, so a rewind can return to a state
-// before the group.
+// The group is created at any point of a sequence. So a rewind can go back to a state from before
+// the group.
 func TestGroupModel_NewGroup(t *testing.T) {
 	t.Parallel()
 	for _, history := range []int{0, 3} {
@@ -97,8 +97,8 @@ func TestGroupModel_QueriesBeforePack(t *testing.T) {
 	exploreQueries(t, s, *depth-1, grouping(1, 0), removes(0, 2), adds(0, 4)[3:], removes(1, 1), adds(1, 4)[3:], packing, ticks()[:4], checkpoints(1)[:2])
 }
 
-// groupSteps are the steps of programs that also sort. Some steps occur twice in the normal list: a
-// sort replaces the second occurrence.
+// groupSteps are the steps of programs that also sort. The normal list has some steps twice. Here,
+// a step that sorts replaces one of the two.
 var groupSteps = func() []func(r *programRunner, arg int) {
 	list := slices.Clone(steps)
 	list[1] = func(r *programRunner, arg int) { r.sortValues(arg % len(r.stores)) }
@@ -260,8 +260,8 @@ func TestGroup_LoadMembersInOrder(t *testing.T) {
 	}
 }
 
-// If Load finds the members of a group in scattered rows, they are not packed until the next
-// commit. A recorder then sees the moves.
+// Load does not move rows. If the members of a group are in scattered rows, the next commit packs
+// them. So a recorder gets the moved rows.
 func TestGroup_LoadScatteredMembers(t *testing.T) {
 	for _, change := range []bool{false, true} {
 		w := NewWorld(Options{})
@@ -449,8 +449,8 @@ func TestNewGroup_RefusesIndexedStorage(t *testing.T) {
 	}
 }
 
-// In a tick from before the group, the members are not packed. A query over the group finds all of
-// them.
+// A seek goes back to a tick from before the group. The members are not packed in this tick, but a
+// query over the group's components finds all of them.
 func TestGroupQuery_MembersNotPacked(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	a, b := MustRegister[plain](w), MustRegister[extra](w)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Each case fails if an undo log takes the shortcut in the name of the case. At the beginning, e0,
-// e1 and e2 are in a storage.
+// Each case has the name of a shortcut that an undo log could take. The case fails if an undo log
+// takes it. At the beginning, e0, e1 and e2 are in a storage.
 func TestHistory_EveryUndoRule(t *testing.T) {
 	type steps []func(p *model) bool
 	var (
@@ -74,9 +74,9 @@ func TestHistory_EveryUndoRule(t *testing.T) {
 	}
 }
 
-// Seek must clear a row that has left the storage as soon as no frame protects it. In this test, a
-// checkpoint protects the row at first. Rewind removes the checkpoint. Then Seek discards the
-// undone frames that needed the row.
+// A row keeps its value after its entity has left the storage, as long as a restore or a redo needs
+// it. Afterwards, Seek must clear the row. In this test, a checkpoint needs the row. Rewind removes
+// the checkpoint, and Seek discards the undone frames that needed the row.
 func TestHistory_SeekClearsUnprotectedRow(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister[*int](w, Component[*int]{Name: "pointer", NoPersist: true})
@@ -185,17 +185,19 @@ func TestHistory_ByteLimit(t *testing.T) {
 			t.Fatalf("tick %d: Bytes() = %d, want at most %d", tick, h.Bytes(), budget)
 		}
 	}
-	// Each tick saves 16 KB of rows, in chunks.
+	// Each tick saves 16 KB of rows. Its log needs somewhat more memory, because chunks have fixed
+	// sizes.
 	if held := h.Newest() - h.Oldest(); held < 2 || held > 6 {
 		t.Errorf("%d ticks are retained", held)
 	}
-	// The ticks after the checkpoint are merged. The history keeps the rows that a restore of cp
-	// needs.
+	// A checkpoint is held, so the history cannot drop the rows that a restore of cp needs. It
+	// merges the ticks after cp instead.
 	cp, before := w.Checkpoint(), w.Digest()
 	for range 20 {
 		for _, e := range entities {
 			a.Mut(e).X++
-			w.Release(w.Checkpoint()) // The next write saves its row again in a new frame.
+			// The released checkpoint began a new frame, so the next write of a row saves it again.
+			w.Release(w.Checkpoint())
 		}
 		w.Commit()
 	}
@@ -235,7 +237,8 @@ func TestHistory_LogBoundedWithinTick(t *testing.T) {
 						a.Set(entities[(i+1)%100], plain{})
 					})
 				}
-				// Exclude the list of operations, which grows with every operation of a tick.
+				// Ignore the operations for the recorder. Their list grows with every operation of
+				// a tick.
 				w.ops = nil
 				if bytes := w.History().Bytes(); bytes > 200_000 {
 					t.Errorf("Bytes() = %d after writing 100 rows 20000 times", bytes)
@@ -252,8 +255,9 @@ func TestHistory_LogBoundedWithinTick(t *testing.T) {
 	}
 }
 
-// Restores are exact after checkpoints were released in any order. A release merges undo logs. The
-// cases have logs of a few hundred rows, and larger logs that a merge compacts.
+// Checkpoints are released in any order. Each release merges two undo logs. Afterwards, restores
+// must still be exact. The cases have logs of a few hundred rows, and larger logs, which a merge
+// also compacts.
 func TestHistory_LogsMergedInEveryOrder(t *testing.T) {
 	for _, n := range []int{100, 400, 10_000} {
 		t.Run(fmt.Sprint(n, " rows"), func(t *testing.T) { mergeInEveryOrder(t, n) })

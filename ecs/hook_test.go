@@ -83,9 +83,8 @@ func hookedKinds(kinds []kind, log *hookLog) []kind {
 	return hooked
 }
 
-// expect calls the function do, and checks that the hooks were called for the changes of the
-// oracle. If quiet is set, no hook may be called. One call of do() must not both add and remove
-// components.
+// expect calls the function do. Hooks must be called exactly for the changes that the oracle shows,
+// or not at all if quiet is set. One call of do() must not both add and remove components.
 func (log *hookLog) expect(p *model, quiet bool, do func() bool) bool {
 	clear(log.deltas)
 	log.replaced, log.created, log.ended, p.oracle.replaced = nil, nil, nil, nil
@@ -106,7 +105,7 @@ func (log *hookLog) expect(p *model, quiet bool, do func() bool) bool {
 			want.changed = nil
 			slices.Reverse(want.removed)
 		}
-		// World.Clear calls the hooks in the order of entities, and not of rows.
+		// World.Clear calls the hooks in another order, by entity. So sort both lists.
 		if len(p.oracle.alive) == 0 {
 			slices.SortFunc(want.removed, byEntity)
 			slices.SortFunc(log.deltas[i].removed, byEntity)
@@ -583,7 +582,7 @@ func TestHook_RestoresWorld(t *testing.T) {
 	}
 }
 
-// If a hook panics, the change that called the hook is either complete or has no effect.
+// If a hook panics, the world has either the whole change that called the hook, or no part of it.
 func TestHook_PanicLeavesNoPartialChange(t *testing.T) {
 	w := newHookWorld(t, Options{History: 2})
 	e := w.entity(1)

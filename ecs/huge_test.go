@@ -19,8 +19,9 @@ func hugeWorld(n int) *World {
 	return w
 }
 
-// hugeMembers returns indices below n for the test. They are near both ends, near borders of words
-// and pages, several in one page, and at the same position of many pages.
+// hugeMembers returns indices below n for the test. Some are next to a border of a word, a page or
+// a larger region. A hundred indices are in one or two pages. A hundred other indices have the same
+// position in different pages.
 func hugeMembers(n int) (indices []uint32) {
 	for _, border := range []int{0, 64, track.PageSize, 1 << 18, 1 << 24, 1 << 26, n} {
 		for i := max(0, border-2); i < min(n, border+2); i++ {

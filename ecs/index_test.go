@@ -286,7 +286,7 @@ func (l *indexWorld) do(depth int) {
 	}
 }
 
-// still makes a random change that adds and removes no entities or components.
+// still writes random values. It adds and removes no entities or components.
 func (l *indexWorld) still(depth int) {
 	if p := l.s.Mut(l.entity()); p != nil {
 		l.write(p)
@@ -377,7 +377,8 @@ func TestIndex_WritesAroundParallelRuns(t *testing.T) {
 	}
 }
 
-// The restrictions of an outer ParallelRuns remain after an inner ParallelRuns has ended.
+// In the body of ParallelRuns, an index does not see the writes of the loop. This must still hold
+// after an inner ParallelRuns has ended in the body.
 func TestIndex_NestedParallelRuns(t *testing.T) {
 	l := newIndexWorld(t, 4, Options{})
 	inner := NewQuery1(Read(l.other))
@@ -525,8 +526,8 @@ func TestIndexReplace_SameKey(t *testing.T) {
 	}
 }
 
-// A loop over a key ends if no entity has the key any more. If the body gives the key to entities
-// again, the loop continues after the current entity.
+// The loop visits the entities that have a certain key. In its body, all of them lose the key, so
+// the loop ends. If some get the key again, the loop continues with those after the current entity.
 func TestIndexOf_KeyClearedInLoop(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		w := NewWorld(Options{})

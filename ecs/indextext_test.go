@@ -31,7 +31,7 @@ func TestIndex_KeyNotComparable(t *testing.T) {
 	const inside = "ecs: an index of tag: the key of 0v1 is [{[1]}], of a type that cannot be compared; return a comparable key"
 	require.PanicsWithValue(t, inside, func() { inArray.Len([1]struct{ K any }{{"a"}}) })
 
-	// A later key can be compared, so the index works again.
+	// The next key is comparable, so the index works again.
 	tags.Set(e, tag{Text: "b"})
 	require.Equal(t, 1, byTag.Len("b"))
 }

@@ -20,8 +20,9 @@ func members(n int, o Options) (w *World, a *Storage[plain], b *Storage[padded],
 	return w, a, b, entities
 }
 
-// eachIteration runs f with loops over several queries that all find every plain component. The
-// queries have one to four components. One query finds single rows, and the others find long runs.
+// eachIteration calls f with a loop over each of several queries. Each query finds all entities
+// that have a plain. The queries have one to four components. One of them finds runs of a single
+// row, and the others find long runs.
 func eachIteration(t *testing.T, n int, f func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(visit func(Entity, *plain)))) {
 	t.Helper()
 	t.Run("Query1", func(t *testing.T) {
@@ -218,7 +219,8 @@ func TestLoop_OtherEntitiesRemoved(t *testing.T) {
 	}
 }
 
-// The body destroys entities that have a component of the query, but are not in the query.
+// The body destroys entities that have component a and lack component b. The query does not visit
+// such entities.
 func TestLoop_DestroyOutsideQuery(t *testing.T) {
 	w, a, b, entities := members(20, Options{})
 	for _, e := range entities[10:] {
@@ -424,7 +426,8 @@ func TestQuery_Misuse(t *testing.T) {
 // Runs returns entities in the same order as All, whatever the order of rows in the other storages.
 func TestRuns_SameOrderAsAll(t *testing.T) {
 	for i, kind := range []Kind{Sparse, Hashed, Ordered, Sparse, Ordered} {
-		// If blocks is set, b has blocks of 64 consecutive rows, the last block first.
+		// If blocks is set, b has the entities in blocks of 64, and the last block comes first.
+		// Within a block, the order is that of a.
 		blocks := i > 2
 		w := NewWorld(Options{})
 		a := MustRegister[plain](w)

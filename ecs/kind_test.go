@@ -14,7 +14,7 @@ import (
 )
 
 // A kindWorld is a world with one component of each kind. All of these components get the same
-// changes. Other models test the Sparse component, so the other kinds are compared with it.
+// changes. Other models test the Sparse component. The test compares the other kinds with it.
 type kindWorld struct {
 	w       *World
 	sparse  *Storage[plain]
@@ -31,7 +31,7 @@ func newKindWorld(t *testing.T, grouped bool) *kindWorld {
 	if grouped {
 		Must(c.w.NewGroup(c.sparse, c.others[1], c.others[2]))
 	}
-	// Some of the indices are equal modulo the page size.
+	// The indices fill six pages. Some handles have the same position in different pages.
 	const spread = 6 * track.PageSize
 	for range spread {
 		c.w.Create()
@@ -192,8 +192,9 @@ func TestKind_HashedStorageSharesPages(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister(w, Component[plain]{Kind: Hashed})
 	const blocks = 64
-	// Each of the two slices gets one entity per block of indices. In the slice some, the positions
-	// in the blocks differ. In the slice same, they are equal.
+	// The indices are divided into blocks of one page. Each slice gets one entity of each block. In
+	// the slice some, their positions in the blocks differ, so they can share one page. In the
+	// slice same, their positions are equal, so each needs its own page.
 	var some, same []Entity
 	for i := range blocks * track.PageSize {
 		e := w.Create()

@@ -13,8 +13,8 @@ type (
 	region struct{ Cells [1 << 12]byte }
 )
 
-// For large rows, a history stores only the pieces that changed. It can still seek to every tick in
-// both directions. The test includes checkpoints, and changes between ticks that are reverted.
+// For large rows, a history stores only the pieces that changed. It must still be able to seek to
+// every tick in both directions. The test also reverts some of the writes within a tick.
 func TestLargeRow_HistoryStoresChangedPieces(t *testing.T) {
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 0x6c))
@@ -74,7 +74,7 @@ func TestLargeRow_HistoryStoresChangedPieces(t *testing.T) {
 			w.Commit()
 			states[w.Tick()] = of()
 		}
-		// A tick would take 105 KB with full copies of its rows.
+		// Full copies of the rows that a tick writes would take 105 KB.
 		for tick := h.Oldest(); tick < h.Newest() && !much; tick++ {
 			require.Less(t, h.TickBytes(tick), int64(64<<10), "seed %d, tick %d", seed, tick)
 			require.Greater(t, h.TickBytes(tick), int64(11*64), "seed %d, tick %d", seed, tick)

@@ -11,7 +11,8 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// ownedState returns the state of w. The state is owned: a world may keep its memory.
+// ownedState returns the state of w, with Owned set. So a world that loads the state may keep its
+// memory.
 func ownedState(w *World) *raw.State {
 	s := stateOf(w)
 	s.Owned, s.Registry = true, slices.Clone(s.Registry)
@@ -35,8 +36,8 @@ func checkedState(w *World) *raw.State {
 	return s
 }
 
-// putAll computes the sparse array of st from entities, and passes all its pages to st.Checked. It
-// reports whether Put accepted every page.
+// putAll computes the sparse array for the given entities, and passes its pages to Put. The array
+// then belongs to st, a storage of s. putAll reports whether Put accepted every page.
 func putAll(s *raw.State, st *raw.StorageState, entities []uint64) (all bool) {
 	if st.Resource {
 		return true
@@ -130,8 +131,8 @@ func TestLoad_StateCheckedBefore(t *testing.T) {
 	}
 }
 
-// Load uses the result of a check only for the rows that were checked, and only if the check is
-// complete.
+// In each case, the check result is incomplete, or belongs to other data than the state. Load must
+// then check the data itself.
 func TestLoad_InvalidCheckResults(t *testing.T) {
 	var before, after *raw.Registry
 	for _, tt := range []struct {

@@ -44,8 +44,8 @@ func checkAtEnd(t *testing.T, w *World) {
 	})
 }
 
-// unregistered renames storage i to a name that is not registered. It marks the state as lossy, so
-// Load accepts the name without a check for former names.
+// unregistered renames storage i to a name that the program does not register. It also sets Lossy.
+// Otherwise Load could refuse the state, because it looks for components that were renamed.
 func unregistered(s *raw.State, i int) *raw.StorageState {
 	s.Lossy, s.Storages[i].Name = true, "x"
 	return &s.Storages[i]
@@ -298,7 +298,8 @@ func sameState(a, b *raw.State) bool {
 	return a.Tick == b.Tick && a.Alive == b.Alive && a.Free == b.Free && slices.Equal(a.Registry, b.Registry) && reflect.DeepEqual(x, y)
 }
 
-// A component with an unknown name may be loaded again with another layout.
+// A world keeps loaded components with unknown names. The next load may give such a component
+// another layout.
 func TestLoad_UnknownComponentsReplaced(t *testing.T) {
 	w := NewWorld(Options{})
 	checkAtEnd(t, w)

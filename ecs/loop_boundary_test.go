@@ -207,7 +207,8 @@ func TestLoop_WriteAfterBoundary(t *testing.T) {
 	}
 }
 
-// The world keeps the cursor of a loop that panicked only until the loop's rows move.
+// A loop that panicked leaves its cursor in the world. After the rows of the loop have moved, the
+// next boundary removes the cursor.
 func TestPanicInLoop_ReleasesCursor(t *testing.T) {
 	w, a, _, _ := members(100, Options{})
 	q := NewQuery1(Write(a))

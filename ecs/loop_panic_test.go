@@ -135,7 +135,8 @@ func TestPanicInLoop_RowsRecordedOnce(t *testing.T) {
 	}
 }
 
-// In a world that never commits, later checkpoints save no rows of a loop that panicked.
+// The world never commits. A loop panics after a checkpoint. Later checkpoints must not save the
+// rows of this loop again.
 func TestPanicInLoop_LaterCheckpointsSaveNoRows(t *testing.T) {
 	for _, loop := range panickingLoops() {
 		t.Run(loop.name, func(t *testing.T) {
@@ -156,7 +157,8 @@ func TestPanicInLoop_LaterCheckpointsSaveNoRows(t *testing.T) {
 	}
 }
 
-// The rows of an outer loop can still be written, however many inner loops panic.
+// In the body of an outer loop, many inner loops panic. The world must keep the cursor of the outer
+// loop, so that its rows can still be written.
 func TestPanicInLoop_OuterLoopStillWrites(t *testing.T) {
 	w, a, b, _ := members(2, Options{History: 2})
 	outer, inner := NewQuery1(Write(a)), NewQuery1(Write(b))
@@ -192,7 +194,8 @@ func TestPanicInLoop_OuterLoopStillWrites(t *testing.T) {
 	}
 }
 
-// In a world without boundaries, the cursors of panicked loops do not accumulate.
+// A loop that panicked leaves its cursor in the world until the next boundary. Without boundaries,
+// the number of these cursors stays limited.
 func TestPanicInLoop_CursorsDoNotAccumulate(t *testing.T) {
 	w, a, _, _ := members(2, Options{})
 	q := NewQuery1(Write(a))
@@ -208,8 +211,8 @@ func TestPanicInLoop_CursorsDoNotAccumulate(t *testing.T) {
 	}
 }
 
-// After a loop panicked, its storage drops the log of moves: at a boundary, or when the log is
-// long.
+// While a loop runs, its storage logs which rows move. After a panic, the loop no longer needs the
+// log. So the storage drops the log at the next boundary, or when the log is long.
 func TestPanicInLoop_DropsMoveLog(t *testing.T) {
 	loops := map[string]func(w *World, a *Storage[plain]){
 		"query": func(_ *World, a *Storage[plain]) {
@@ -245,7 +248,8 @@ func TestPanicInLoop_DropsMoveLog(t *testing.T) {
 			}
 			tryPanic(t, func() { loop(w, a) })
 			for range NewQuery1(Read(b)).All() {
-				move(longLog) // The storage keeps the log, because this loop might read it.
+				// A loop is running, and might need the log. So the storage keeps it.
+				move(longLog)
 			}
 			if len(a.log.moves) == 0 {
 				t.Error("the log ended in a running loop")
@@ -260,8 +264,8 @@ func TestPanicInLoop_DropsMoveLog(t *testing.T) {
 	}
 }
 
-// A loop in a coroutine is not on the stack of the program. If the log of its storage is dropped,
-// the loop panics instead of missing entities.
+// A loop that iter.Pull runs is not on the call stack, so the world cannot tell that it still runs.
+// The storage may drop its log of moves. Then the loop must panic, because it would miss entities.
 func TestIterPull_PanicsAfterLogDropped(t *testing.T) {
 	w, a, _, entities := members(100, Options{})
 	next, stop := iter.Pull2(NewQuery1(Read(a)).All())

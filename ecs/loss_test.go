@@ -113,8 +113,9 @@ func mustRefuse[T any](t *testing.T, name string, state *raw.State, c Component[
 	})
 }
 
-// If the program's types have no field for some stored values, Load fails. The error names the
-// field and the type. After the line in the error is added to the program, Load succeeds.
+// The program's types have no field for some stored values, so Load fails. The error names the
+// fields and their types. It also suggests a line of code. With this line in the program, Load
+// succeeds.
 func TestLoad_RefusesDataLoss(t *testing.T) {
 	it := lossUnit{5, 6, lossPos{1, 2}, [2]lossItem{{3, 4}, {7, 8}}}
 	unit := stateWith(it, false, Component[lossUnit]{})
@@ -177,9 +178,9 @@ func TestLoad_RefusesDataLoss(t *testing.T) {
 
 type lossRow [2]lossCount
 
-// A dropped field and an added field of the same type were probably renamed. The same is true of a
-// stored and a registered component with equal fields. The error contains the line to write in the
-// program, and the line works.
+// If a field was dropped and a field of the same type was added, the field was probably renamed. If
+// a stored and a registered component have equal fields, the component was probably renamed. In
+// both cases, the error suggests a line of code. With this line in the program, Load succeeds.
 func TestLoad_SuggestsRename(t *testing.T) {
 	refused := func(name, want string, err error) {
 		t.Helper()
@@ -275,7 +276,8 @@ func TestRawConverted_ListsUnmatchedComponents(t *testing.T) {
 	MustRegister[label](later)
 	MustRegister(later, Component[lossTag]{NoPersist: true})
 	Must(RegisterResource(later, lossNumber(3)))
-	for range 2 { // The second load finds the components of the first load.
+	// The second load replaces the components of the first load. The result is the same.
+	for range 2 {
 		if err := later.Raw().Load(stateOf(w)); err != nil {
 			t.Fatal(err)
 		}
@@ -489,8 +491,8 @@ func TestLoad_RandomTypeChanges(t *testing.T) {
 	}
 }
 
-// The error for a lost field contains the migration to paste. This migration has the versions of
-// the stored rows and of the program. In two cases, the program has a migration already.
+// The error for a lost field suggests a migration. It must have the right versions, for the stored
+// rows and for the program. In the last two cases, the program has a migration already.
 func TestLoad_ErrorHasMigrationToPaste(t *testing.T) {
 	type old struct{ A, B int }
 	type newer struct{ A int }

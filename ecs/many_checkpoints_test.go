@@ -22,7 +22,7 @@ type checkpointRun struct {
 func newCheckpointRun(seed uint64) *checkpointRun {
 	r := rand.New(rand.NewPCG(seed, 9))
 	h := &checkpointRun{r: r, wantCheckpoints: 8 + r.IntN(57)}
-	// With few checkpoints, ticks are evicted too, even while a pin reads them.
+	// With at most one checkpoint, the history can evict ticks, even while a pin reads them.
 	if seed%4 == 3 {
 		h.wantCheckpoints = r.IntN(2)
 	}

@@ -63,8 +63,8 @@ func (w *World) checkMasks() (bytes int64, err error) {
 	return bytes, nil
 }
 
-// maskOf returns the mask that contains the tracker t. It returns nil if t belongs to the registry,
-// a storage or a group of w. Every other tracker belongs to a mask.
+// maskOf returns the mask that contains the tracker t. It returns nil if t is the tracker of the
+// registry, of a storage or of a group. All other trackers belong to masks.
 func (w *World) maskOf(t *track.Tracker) *Mask {
 	known := t == &w.entities.rows
 	for _, s := range w.Storages() {
@@ -92,8 +92,8 @@ func (s *set) checkMask() error {
 	return nil
 }
 
-// check returns the first inconsistency inside m, or nil. Each bit of an upper word must be set
-// exactly if the word below it is not 0.
+// check returns the first inconsistency inside m, or nil. Above level 0, each bit stands for a word
+// of the level below. It must be set if that word is not 0, and unset otherwise.
 func (m *Mask) check() error {
 	if m.rows.Extra > m.epochs || m.rows.Extra < 1 {
 		return fmt.Errorf("the epoch is %d, the newest %d", m.rows.Extra, m.epochs)

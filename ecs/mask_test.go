@@ -222,7 +222,7 @@ func TestMask_MemoryOfDistantIndex(t *testing.T) {
 	if m.word(maskBlocks) != 0 || m.word(math.MaxInt) != 0 || m.nextWord(maskBlocks) != -1 || m.nextWord(math.MaxInt) != -1 {
 		t.Error("there are words after the last index")
 	}
-	// A nextWord that reads past the end of level 3 finds this index.
+	// If nextWord wrongly reads past the end of level 3, it finds this index.
 	m.Add(255<<18 + 5*4096)
 	for b := maskBlocks; b < 8*maskBlocks; b += 4096 {
 		if got := m.nextWord(b); got != -1 {
@@ -231,7 +231,8 @@ func TestMask_MemoryOfDistantIndex(t *testing.T) {
 	}
 }
 
-// Clear saves no words. Later additions save one word per level.
+// Clear saves no words. The first addition after a Clear saves one word per level, and further
+// changes of these words save nothing.
 func TestMask_ClearWritesNoUndo(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()

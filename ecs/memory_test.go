@@ -70,7 +70,7 @@ func TestMemoryUsage_CountsEachPart(t *testing.T) {
 	w.clock.Seen.Add(track.Run{N: 16 * 64}, func(uint32, uint32) {})
 	w.change.values, w.change.entities = make([]raw.Range, 0, 10), make([]raw.Range, 0, 10)
 	a.ring = make([]Entity, 0, 10)
-	// Reopen allocates ten marks for each column, one per 64 rows.
+	// Reopen allocates one mark for each 64 rows, so each column gets ten marks.
 	for _, t := range []*track.Tracker{&a.rows, &w.entities.rows} {
 		t.Protect(track.Lengths{N: 10 * 64})
 		t.Reopen()
@@ -121,8 +121,8 @@ func TestMemoryUsage_UndoEqualsHistoryBytes(t *testing.T) {
 func TestMemoryUsage_CountsSharedPages(t *testing.T) {
 	step := 1001
 	if debug {
-		// A debug build allocates guards, which MemoryUsage does not count. With more rows, the
-		// guards are a small part of the heap.
+		// A debug build allocates memory for its checks, which MemoryUsage does not count. With
+		// more rows, this memory is a small part of the heap.
 		step = 101
 	}
 	for name, c := range map[string]Component[plain]{

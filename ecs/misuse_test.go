@@ -71,8 +71,8 @@ func TestTry_RestoreToBeforeTry(t *testing.T) {
 	}
 }
 
-// A goroutine that calls Goexit in a Try ends without a panic, even if the checkpoint of the Try is
-// no longer valid.
+// If the function of a Try calls Goexit, the goroutine ends without a panic. This holds even if the
+// function has made the checkpoint of the Try invalid before.
 func TestTry_GoexitInFunction(t *testing.T) {
 	for _, far := range []bool{false, true} {
 		w, a, _, _ := members(10, Options{})
@@ -97,8 +97,8 @@ func TestTry_GoexitInFunction(t *testing.T) {
 	}
 }
 
-// changedInParallelRuns returns the text of the panic if a body of ParallelRuns adds or removes
-// components or entities. A debug build panics at the write, with another text.
+// changedInParallelRuns returns the text with which ParallelRuns panics if its body adds or removes
+// components or entities. A debug build has another text, because it panics at the write itself.
 func changedInParallelRuns() string {
 	if debug {
 		return "ecs: the world is written in the body of ParallelRuns"
@@ -504,13 +504,13 @@ func TestNewRelation_ConflictingPolicyPanics(t *testing.T) {
 	mustPanic(t, text, func() {
 		NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{Policy: Detach})
 	})
-	// Two relations that find different targets may have different policies.
+	// These two relations find different targets, so their policies may differ.
 	edges := MustRegister[edge](w)
 	NewRelation(edges, func(e edge) Entity { return e.From }, RelationOptions{})
 	NewRelation(edges, func(e edge) Entity { return e.To }, RelationOptions{Policy: Refuse})
-	// NewRelation compares target functions by a sample edge with two ends. The two functions below
-	// return a target only for an edge with one end, so both return None for the sample. Then they
-	// count as different.
+	// To find equal target functions, NewRelation calls them with a sample edge that has both ends.
+	// The two functions below return a target only for an edge with one end. So both return None
+	// for the sample, and count as different.
 	for from, policy := range map[bool]Policy{true: Detach, false: Refuse} {
 		NewRelation(edges, func(e edge) Entity {
 			if from && e.To == 0 {

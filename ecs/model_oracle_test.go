@@ -5,8 +5,9 @@ import "slices"
 // An oracleState is the whole content of a world, in slices. A copy of the state copies all slices.
 // Every value is an int. An intStore converts ints to components.
 type oracleState struct {
-	tick                 uint64
-	deferred             bool // The recorder has not recorded the tick.
+	tick uint64
+	// Set if the recorder has deferred the tick, and has not recorded it yet.
+	deferred             bool
 	alive, free, retired []Entity
 	stores               []oracleStore
 	resources            []int
@@ -35,8 +36,8 @@ func (e *oracleEvents) unread() (_ []int, missed int) {
 type oracleStore struct {
 	entities []Entity
 	values   []int
-	// Set if the row of an entity is its index. Other rows are Vacant, and their value is that of
-	// the field gap.
+	// Set if the store is Indexed, so that the row of an entity is its index. A row without an
+	// entity has the entity Vacant and the value in the field gap.
 	indexed bool
 	gap     int
 }
@@ -98,13 +99,15 @@ type oracleFrame struct {
 // every boundary.
 type oracle struct {
 	*oracleState
-	frames     []oracleFrame
-	forward    []*oracleState // Undone states. A redo starts with the last state.
-	history    int
-	dense      int
-	recorded   bool
-	defers     bool        // The recorder may defer ticks.
-	keepTick   bool        // Set if the world keeps its newest tick although it has no history.
+	frames   []oracleFrame
+	forward  []*oracleState // Undone states. A redo starts with the last state.
+	history  int
+	dense    int
+	recorded bool
+	defers   bool // The recorder may defer ticks.
+	// Set if the world has no history, but retains its newest tick because a change filter needs
+	// it.
+	keepTick   bool
 	overBudget func() bool // Reports whether the world under test exceeds its byte limit.
 
 	replaced []oracleSet // The calls of Set that replaced a component.
@@ -132,7 +135,8 @@ func (w *oracle) create() Entity {
 			w.alive = append(w.alive, e)
 			return e
 		}
-		// The index of e is used up, so the last free entity replaces e in the list.
+		// No generation is left for the index of e, so e is retired. The last free entity gets its
+		// place in the list.
 		last := len(w.free) - 1
 		w.free[0] = w.free[last]
 		w.free = w.free[:last]
@@ -344,7 +348,7 @@ func (w *oracle) commit() {
 //
 //   - the newest tick
 //   - a tick that is followed by a checkpoint
-//   - a recorded tick before a deferred one
+//   - a recorded tick directly before a deferred tick, because the next record continues from it
 func (w *oracle) evict() {
 	for {
 		ticks := 0
@@ -359,7 +363,9 @@ func (w *oracle) evict() {
 		}
 		pinned := 0
 		if len(w.frames) > 1 && w.frames[0].tick && !w.frames[0].state.deferred && w.frames[1].tick && w.frames[1].state.deferred {
-			pinned = 1 // The next record continues this tick, so the tick must stay.
+			// The next record continues from this tick. So the tick stays, and the limit does not
+			// count it.
+			pinned = 1
 		}
 		if k < 0 || ticks-1-pinned <= w.history && !w.overBudget() {
 			return
@@ -377,9 +383,10 @@ func (w *oracle) evictable() []bool {
 	return can
 }
 
-// thinnable returns the position of the next tick that a thinned history evicts, or -1. It groups
-// ticks by the highest power of two that divides them. For each group, it counts the ticks from the
-// oldest evictable one to the newest. It returns the oldest evictable tick of the largest group.
+// thinnable returns the position of the tick that a thinned history evicts next, or -1. It groups
+// ticks by the highest power of two that divides them. For example, 4, 12 and 20 are in one group.
+// For each group, it counts the ticks from the oldest evictable one to the newest. It returns the
+// oldest evictable tick of the group with the highest count.
 func (w *oracle) thinnable() int {
 	best, most := -1, 0
 	for power := uint64(1); w.dense > 0 && power <= w.tick; power *= 2 {
@@ -421,7 +428,8 @@ func (w *oracle) seek(tick uint64) bool {
 		return false
 	}
 	if newest := w.newestTick(); k < newest && len(w.forward) == 0 {
-		w.frames[newest].state.deferred = false // The seek first records the deferred ticks.
+		// Before a seek, the world makes the recorder record the deferred ticks.
+		w.frames[newest].state.deferred = false
 	}
 	for i := len(w.frames) - 1; i > k; i-- {
 		if w.frames[i].tick {

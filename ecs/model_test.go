@@ -108,8 +108,8 @@ func (x *explorer) run() (applied bool, err error) {
 
 var freshPage = track.NewPage(0)
 
-// pages returns the sparse pages of p, cleared, for reuse by the next model. Short sequences would
-// spend most of their time on new pages.
+// pages returns sparse pages of p for the next model, after clearing them. If every model allocated
+// new pages, short sequences would spend most of their time on this.
 func (p *model) pages() (pages []*track.Page) {
 	for _, s := range p.w.sets {
 		var page *track.Page
@@ -290,7 +290,8 @@ func TestModel_TicksCreateDestroy(t *testing.T) {
 	explore(t, s, operations(create, destroys(3), clearAll, adds(0, 2), ticks(), checkpoints(1)), *depth+1)
 }
 
-// A recorder without history makes bare frames, which mark rows without saving them.
+// Without history, a recorder needs only the numbers of the written rows. So the frames are bare:
+// they save no old values.
 func TestModel_RecorderOnly(t *testing.T) {
 	t.Parallel()
 	s := modelOptions{kinds: []kind{listKind}, entities: 3, members: 2, record: true}

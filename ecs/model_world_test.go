@@ -420,7 +420,7 @@ func (p *model) create() bool {
 }
 
 func (p *model) createAt(e Entity) bool {
-	// A real world allows higher generations than the model.
+	// The world would accept this generation, but the maximum of the model is lower.
 	if e.Generation() > p.oracle.maxGeneration {
 		return false
 	}
@@ -464,7 +464,8 @@ func (p *model) remove(i int, e Entity) bool {
 }
 
 func (p *model) clear(i int) bool {
-	some := len(p.oracle.stores[i].entities) > 0 // Gaps count, because Clear removes their rows.
+	// A gap counts, because Clear removes its row, too.
+	some := len(p.oracle.stores[i].entities) > 0
 	p.stores[i].clear()
 	p.oracle.clearStore(i)
 	return some
@@ -587,8 +588,8 @@ func (p *model) commit() bool {
 	return true
 }
 
-// flush records the deferred ticks in one of n calls. If no tick is deferred, it records the last
-// tick again.
+// flush makes the recorder record the deferred ticks, but only in about every n-th call. If no tick
+// is deferred, it makes the recorder record the last tick again.
 func (p *model) flush(n int) {
 	if p.recorder == nil || p.w.Raw().Dirty() {
 		return
@@ -616,14 +617,14 @@ func (p *model) flush(n int) {
 	p.oracle.frames[p.oracle.newestTick()].state.deferred = false
 }
 
-// evictAsIn makes the oracle evict the same number of ticks as the real world, which has a byte
-// limit.
+// evictAsIn makes the oracle evict ticks until it has as many frames as the real world. The real
+// world has a byte limit, and the oracle cannot compute bytes.
 func (w *oracle) evictAsIn(actual *World) {
 	w.overBudget = func() bool { return len(w.frames) > len(actual.frames)-actual.removed }
 }
 
-// beforeUndo tells the recorder which state to expect if the world records deferred ticks before a
-// restore undoes them.
+// beforeUndo runs before a seek or a rewind. If ticks are deferred, the world first makes the
+// recorder record them. So beforeUndo tells the recorder which state to expect.
 func (p *model) beforeUndo() {
 	if k := p.oracle.newestTick(); k >= 0 && p.oracle.frames[k].state.deferred && len(p.oracle.forward) == 0 {
 		p.recorder.expect(p.oracle.frames[k].state)

@@ -121,8 +121,8 @@ func TestParallelRuns_GoexitInBody(t *testing.T) {
 		t.Errorf("%d rows visited after a Goexit, want 20000", count)
 	}
 
-	// mustEnd ends the second goroutine of ParallelRuns. The goroutine of the test waits for this
-	// end in its second part.
+	// mustEnd runs ParallelRuns on two goroutines. The second goroutine ends in the body. The
+	// goroutine of the test waits for this, except in its first call of the body.
 	var other atomic.Bool
 	first := true
 	mustEnd := func() {
@@ -216,8 +216,8 @@ func TestWorthSharing_AfterPowersOfTwo(t *testing.T) {
 	}
 }
 
-// In a world that keeps no ticks, a Commit does not count as a change. So the loop checks for a
-// Commit separately.
+// ParallelRuns detects a changed world by a count of changes. If the world keeps no ticks, Commit
+// does not increase this count. So ParallelRuns must detect a Commit in another way.
 func TestParallelRuns_CommitInBody(t *testing.T) {
 	w, a, _, _ := members(3, Options{})
 	q := NewQuery1(Read(a))

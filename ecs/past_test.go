@@ -255,8 +255,8 @@ func TestPastModel_Checkpoints(t *testing.T) {
 	explorePasts(t, s, operations(adds(0, 2), removes(0, 1), writes(0, 1), adds(1, 2), more, destroys(1), ticks()[:3], checkpoints(1)), *depth)
 }
 
-// Ticks may be undone, redone and undone again. A Past reads the same values as after a single
-// undo, whatever was read in between.
+// The test tries sequences of undo and redo, with reads of a Past in between. The Past must always
+// read the same values as after a single undo.
 func TestPastModel_Seeks(t *testing.T) {
 	const ticks = 4
 	tried := 0
@@ -444,14 +444,14 @@ func TestPast_RowMovedBetweenTicks(t *testing.T) {
 				t.Errorf("at tick %d: Has(%v) = %v, want %v", tick, e, got, want)
 			}
 		}
-		// The sparse entry of entity 3 now has another row.
+		// Change the sparse entry of entity 3. The Past must still find the old row.
 		a.Set(entities[3], plain{})
 		a.Clear()
 	}
 }
 
-// A restore makes a saved row live again, so later writes change it in place. A Past does not see
-// these writes.
+// After a restore, a value that was saved in a log is the live value again. Later writes change it
+// in place. A Past must not see these writes.
 func TestPast_WritesToRestoredRows(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister(w, Component[list]{Clone: cloneList})

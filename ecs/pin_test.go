@@ -85,7 +85,7 @@ func (d *pinned) check(step int) {
 			}
 			lo -= step
 		}
-		// A resource has no entities.
+		// For a resource, this is empty.
 		wantEntities := d.entities[i][min(8*d.done[i], len(d.entities[i])):]
 		wantRows := d.rows[i][d.begins[i][d.done[i]]:]
 		if string(entities) != string(wantEntities) || string(rows) != string(wantRows) {
@@ -306,7 +306,8 @@ func TestPin_MemoryAfterRead(t *testing.T) {
 
 type pinMark struct{ N int }
 
-// A pin copies saved rows into chunks. Rows of several groups of 4096 rows can share a chunk.
+// A pin copies saved rows into chunks of memory. One chunk can contain rows from several groups of
+// 4096 rows.
 func TestPin_SavedRowsOfManyGroups(t *testing.T) {
 	for seed := range uint64(deep.Or(4, 60)) {
 		if err := runGroupPins(t, seed); err != nil {

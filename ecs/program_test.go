@@ -21,8 +21,8 @@ type program []byte
 // programKinds starts with the components that the queries use.
 var programKinds = append(slices.Clone(queryKinds), listKind, extraKind, indexedKind, gapKind, hashedKind, orderedKind, markedKind, keptKind, largeKind)
 
-// steps are the operations of a program. The first steps, up to the constant structural, change
-// only structure and values, so forks can run them too.
+// steps are the operations of a program. The first steps change only entities, components and
+// values: see structural.
 var steps = []func(r *programRunner, arg int){
 	func(r *programRunner, _ int) { r.create() },
 	func(r *programRunner, _ int) { r.create() },
@@ -65,8 +65,8 @@ var steps = []func(r *programRunner, arg int){
 	func(r *programRunner, arg int) { r.checkRetainedAt(arg) },
 }
 
-// structural is the number of steps that change only structure and values. They come first in
-// steps.
+// structural is the number of steps, from the start of the list, that a fork of the world can also
+// run. They change only entities, components and values.
 const structural = 18
 
 type programRunner struct {

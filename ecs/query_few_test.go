@@ -50,9 +50,9 @@ func (t *thinWorld) want() (found []ecs.Entity) {
 	return found
 }
 
-// found returns the entities that the query finds by a random method. The result own is false if a
-// row has the values of another entity. Some methods also change the world during the loop, without
-// moving rows.
+// found returns the entities that the query finds by a random method. The result own reports
+// whether each row has the values of its own entity. In some of the loops, the body sets
+// checkpoints and writes rows.
 func (t *thinWorld) found() (found []ecs.Entity, own bool) {
 	own = true
 	visit := func(e ecs.Entity, p *position, v *velocity) {
@@ -132,8 +132,8 @@ func TestQuery_FindsFewOfManyRows(t *testing.T) {
 				}
 				changes := world.rng.IntN(3)
 				if world.rng.IntN(6) == 0 {
-					// Make more changes than the sets record, or so many that the result is no
-					// longer small.
+					// Make many changes. The storages may then lack a record of some of them, or
+					// the query may find many rows.
 					changes = n / 4
 				}
 				for range changes {

@@ -103,13 +103,14 @@ func (l *randomModel) change(q queryCase, e Entity) {
 			f.remove(l.pickEntity())
 		}
 	case 8:
-		q.check(nil) // Uses the query inside a loop over the same query.
+		q.check(nil) // Runs loops over q inside the loop over q.
 	case 9, 10, 11:
 		l.w.Destroy(l.pickEntity())
 	case 12, 13:
 		l.pickStore().remove(l.pickEntity())
 	case 14:
-		d, _ := q.driver() // Often moves the last row to a row that the loop has passed.
+		// This often removes an entity that the loop has passed. The last row then moves there.
+		d, _ := q.driver()
 		d.remove(l.handles[l.rng.IntN(1+len(l.handles)/8)])
 	}
 }
@@ -130,7 +131,8 @@ func TestQueryModel_ChangesInLoop(t *testing.T) {
 					if l.rng.IntN(rare) == 0 {
 						outer := j.visited
 						l.change(q, e)
-						before += j.visited - outer // The change may contain loops over q.
+						// Do not count the rows that loops in the change have visited.
+						before += j.visited - outer
 						k.changed()
 					}
 					n++

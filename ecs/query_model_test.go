@@ -324,7 +324,8 @@ func exploreQueryCases(t *testing.T, s modelOptions, n int, others ...any) {
 		if p != last {
 			last, list = p, queryCases(p.w, p.stores)
 		}
-		// The oracle does not have the writes of the queries. So restore the world after the check.
+		// The check writes rows through the queries, and the oracle does not get these writes. So
+		// restore the world after the check.
 		cp := p.w.Checkpoint()
 		for _, q := range list {
 			q.check(p.handles)

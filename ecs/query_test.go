@@ -15,8 +15,9 @@ type queryModel struct {
 	write   int // The store that the query writes, or -1.
 
 	count func() int
-	all   func(visit func(Entity, []int, func())) // The third argument of visit writes the row.
-	runs  func() []answer
+	// Calls visit for each row. The third argument of visit is a function that writes the row.
+	all  func(visit func(Entity, []int, func()))
+	runs func() []answer
 }
 
 // An answer is an entity and the values that a query returned for the entity.
@@ -35,7 +36,8 @@ const (
 	storePadded
 	storeWord
 	storeLabel
-	storeList // Only models with programKinds have this store and the stores below.
+	// Only models with programKinds have the stores from here on.
+	storeList
 	storeExtra
 	storeIndexed
 	storeGap
@@ -219,7 +221,8 @@ func (q *queryModel) components() int {
 func (p *model) checkQuery(q *queryModel) {
 	want := q.answers(p.oracle)
 	if q.write >= 0 && len(want) > 0 {
-		p.oracle.markWritten(q.write) // Returning a row for writing counts as writing the row.
+		// The query returns rows for writing, so all of them count as written.
+		p.oracle.markWritten(q.write)
 	}
 	if got := q.count(); got != len(want) {
 		failf("query %s: Count() = %d, want %d", q.name, got, len(want))
@@ -349,15 +352,15 @@ func TestQuery_RestoreOverwritesRow(t *testing.T) {
 	}
 }
 
-// A set keeps the entities of recent changes in a ring. If the ring grows, its old content is lost.
-// A query that has not processed all of it rebuilds its cache.
+// A storage keeps the entities of recent changes in a ring. When the ring grows, its old content is
+// lost. If a query has not yet processed this content, it must rebuild its cache.
 func TestQuery_ManyChangesSinceLastLoop(t *testing.T) {
 	w, a, b, _ := members(500, Options{})
 	checkAtEnd(t, w)
 	late, other := NewQuery2(Read(a), Read(b)), NewQuery2(Read(a), Read(b))
 	late.Count()
 	kept := len(a.ring)
-	// More changes than the old ring can hold, and fewer than the new ring can hold.
+	// The old ring is too small for these changes, and the new ring is large enough.
 	for range 100 {
 		e := w.Create()
 		a.Set(e, plain{})

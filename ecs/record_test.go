@@ -137,7 +137,8 @@ func TestRecorder_RecordsOperationsOnce(t *testing.T) {
 	w.Restore(cp)
 	w.Create()
 	w.Create()
-	w.Commit() // Commit records the first operation again, and the two new ones.
+	// This record has three operations: again the one before the checkpoint, and the two new ones.
+	w.Commit()
 	w.Release(cp)
 	for range 50 {
 		w.Create()
@@ -155,8 +156,8 @@ func TestRecorder_RecordsOperationsOnce(t *testing.T) {
 	}
 }
 
-// The log of a frame that only a recorder needs is compacted too. It still has the ranges of all
-// changed rows.
+// If a long tick saves the same rows many times, its log is compacted. This also happens if only a
+// recorder needs the log. The log must still have all changed rows afterwards.
 func TestRecorder_CompactsLogOfLongTick(t *testing.T) {
 	t.Run("its log has no values", func(t *testing.T) { longRecordedTick(t, true) })
 	t.Run("its log was that of a checkpoint", func(t *testing.T) { longRecordedTick(t, false) })
@@ -197,8 +198,9 @@ func longRecordedTick(t *testing.T, bare bool) {
 	}
 }
 
-// Several recorders give the same tick different numbers. On every branch, the world passes
-// each recorder its own numbers, even if other recorders are attached and detached.
+// Several recorders assign different numbers to the same tick. On every branch, each recorder must
+// get its own number as the Parent. This must hold even if other recorders are attached and
+// detached.
 func TestRecorder_SeveralRecorders(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 91))
@@ -209,7 +211,8 @@ func TestRecorder_SeveralRecorders(t *testing.T) {
 			numbers map[int]uint64 // For each state, its number in the recorder.
 		}
 		var all []*numbered
-		// The state at each tick, on the path to the current state and on the undone path.
+		// For each tick, the number of its state. The map has the ticks up to the current state,
+		// and the undone ticks after it.
 		stateAt := map[uint64]int{}
 		attach := func() {
 			r := &numbered{numbers: map[int]uint64{}}

@@ -18,7 +18,7 @@ type recorderModel struct {
 	want      *oracleState // The expected state of the next tick.
 	named     []raw.StorageChange
 	patched   *patchedWorld
-	deferring bool // A deferringRecorder wraps this model, and defers some ticks.
+	deferring bool // Set if a deferringRecorder uses this model, so some ticks are deferred.
 	asked     int  // The number of calls of Defer and of model.flush.
 }
 
@@ -71,8 +71,8 @@ func newRecorderModel(w *World) *recorderModel {
 	return r
 }
 
-// storesOf returns the map that has the copy of a storage. Storages that rewind have a copy per
-// state, in s.stores. For other storages, one map serves all states.
+// storesOf returns the map that has the copy of a storage in state s. A storage that rewinds has
+// one copy for each state. A storage that does not rewind has a single copy, in r.exempt.
 func (r *recorderModel) storesOf(s *recordedState, as raw.Storage) map[string]recordedStore {
 	if as.Rewinds() {
 		return s.stores

@@ -339,8 +339,8 @@ func TestDestroy_DetachHookCreatesRelation(t *testing.T) {
 	}
 }
 
-// A hook of a source may destroy the target while the source is being removed. Destroy then handles
-// the target without another round.
+// While a source is being removed, its hook destroys the target. Destroy must destroy the target,
+// although the removal of its source has not ended.
 func TestDestroy_CalledByHookOfSource(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach} {
 		for how, end := range map[string]func(w *lateWorld, source Entity){
@@ -364,8 +364,9 @@ func TestDestroy_CalledByHookOfSource(t *testing.T) {
 	}
 }
 
-// If hooks create a new source for every removed source, Destroy would never end. So it panics
-// after 1000 rounds.
+// Destroy removes sources in rounds. Hooks may create new sources, which the next round removes. If
+// hooks create a new source for every removed one, Destroy would never end. So it panics after 1000
+// rounds.
 func TestDestroy_EndlessHooksPanic(t *testing.T) {
 	const text = "1v1 is being destroyed, and after 1000 rounds hooks still add sources"
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
@@ -390,7 +391,8 @@ func TestDestroy_EndlessHooksPanic(t *testing.T) {
 	}
 }
 
-// Hooks may create any number of sources in one round, and a chain of sources over many rounds.
+// Hooks may create thousands of sources of one entity. They may also create a long chain, in which
+// each new source refers to the entity that is being destroyed.
 func TestDestroy_ManyLateSources(t *testing.T) {
 	w := newLateWorld(t, Cascade, Options{})
 	e := w.Create()

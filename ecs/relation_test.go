@@ -181,8 +181,9 @@ func (f *relationWorld) copySubtree(e Entity) {
 	}
 }
 
-// move moves entities to another world, and compares everything except their references to other
-// entities. It does nothing if a source that does not move prevents the move.
+// move moves entities to another world. References between these entities must be kept, and other
+// references must become zero. If a source stays behind that keeps its target alive, the move must
+// fail and change nothing.
 func (f *relationWorld) move(entities []Entity) {
 	there := newRelationWorld(f.t, 1, 0)
 	there.w.CreateN(nil, 3)
@@ -219,8 +220,8 @@ func (f *relationWorld) move(entities []Entity) {
 		}
 	}
 	require.Equal(f.t, 3+len(slices.Compact(slices.Sorted(slices.Values(entities)))), there.w.Len())
-	// A source that also moves does not prevent the move of its target. So remove all these sources
-	// before the targets.
+	// If a source keeps one of these entities alive, the source has moved, too. In the oracle,
+	// remove all such references first, so that destroy does not refuse.
 	for _, e := range doomed {
 		for source, target := range f.guards {
 			if target == e {
@@ -455,7 +456,8 @@ func TestRelationSet_Errors(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// None is the target of a source without a target, and it is never alive.
+// A source may have the target None, which is never alive. The source then has no target, but
+// First(None) finds it.
 func TestRelation_SourceWithoutTarget(t *testing.T) {
 	f := newRelationWorld(t, 1, 0)
 	s, e, parent := f.children.sources.s, f.w.Create(), f.w.Create()

@@ -57,7 +57,8 @@ func TestAncestors_VisitsEachEntityOnce(t *testing.T) {
 			want := slices.Clone(entities[1:])
 			if cycle > 0 {
 				ties.Set(entities[len(entities)-1], tie{entities[1+tail]})
-				if tail == 0 { // Without a tail, the first entity is in the cycle.
+				// The path to the cycle is empty, so the first entity is in the cycle.
+				if tail == 0 {
 					ties.Set(entities[len(entities)-1], tie{entities[0]})
 					want = append(want, entities[0])
 				}

@@ -74,8 +74,9 @@ func (p renamedPair) fields() (stored, current []reflect.StructField) {
 		case 1:
 			f.Tag = reflect.StructTag(fmt.Sprintf(`stet:",was=Older%d"`, i))
 		case 2:
-			// Both former names, Old0 and Old1, may be stored. The field takes the values of Old0.
-			// No other field can then take the values of Old1.
+			// The tag has the former names Old0 and Old1, and both may be stored. The field takes
+			// the values of Old0. It also claims the name Old1, so no other field can take the
+			// values of Old1.
 			if i == 0 && len(current) == 0 {
 				f.Tag = `stet:"as0,was=Older,was=Old0,was=Old1"`
 				f.Type = stored[0].Type
@@ -240,7 +241,8 @@ func TestLoad_SuggestedTagsWork(t *testing.T) {
 				}
 			}
 			if _, isStored := then[f.name]; !isStored {
-				continue // f.name is the path to a part of a stored field. Skip it.
+				// f.name can be the path to a part of a stored field. Skip such a part.
+				continue
 			}
 			for k, g := range fields {
 				head := g.Name + " "

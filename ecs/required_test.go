@@ -177,7 +177,7 @@ func TestRequiredBy_RandomChanges(t *testing.T) {
 	}
 }
 
-// copied gives twin, a new copy of e, the components of e.
+// copied adds twin to the oracle. twin is a new copy of e, with all components of e.
 func (n *requiredOracle) copied(e, twin Entity) {
 	n.alive = append(n.alive, twin)
 	if v, ok := n.plains[e]; ok {

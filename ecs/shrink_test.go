@@ -48,7 +48,8 @@ func TestShrink_ReleasesMemory(t *testing.T) {
 			w.Shrink()
 			small := memoryOf(w)
 			t.Logf("%d bytes with 100,000 rows saved, %d for 500 rows after Shrink", full, small)
-			// Indexed rows extend to the highest used index, so they shrink less.
+			// In an Indexed storage, the rows extend to the highest used index. So Shrink frees
+			// less memory.
 			if kind != Indexed {
 				full = full * 2 / 5
 			}
@@ -78,8 +79,8 @@ func TestShrink_SameAsModel(t *testing.T) {
 	}
 }
 
-// Shrink keeps rows that were added in undone ticks. No log has these rows: Seek finds them after
-// the rows in use.
+// After a rewind, the rows of the undone ticks are in memory after the rows in use. They are in no
+// log. Shrink must keep them, because Seek needs them.
 func TestShrink_KeepsUndoneTicks(t *testing.T) {
 	for kind := range Ordered + 1 {
 		if kind == Tag {

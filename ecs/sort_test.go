@@ -86,7 +86,7 @@ func TestAlign_PutsRowsInSameOrder(t *testing.T) {
 		found = append(found, run.Entities...)
 		runs++
 	}
-	// The rows of the last, incomplete block of 64 rows may be a second run.
+	// The last block has fewer than 64 rows, and may be a run of its own.
 	if runs > 2 || !slices.Equal(found, want) || len(want) < 500 {
 		t.Errorf("%d runs of %v, want one or two of %v", runs, found, want)
 	}
@@ -99,8 +99,8 @@ func TestAlign_PutsRowsInSameOrder(t *testing.T) {
 	}
 }
 
-// Align moves the rows of the common entities to the front, by swaps with the rows there. No other
-// row moves.
+// Align moves the entities that are in all storages to the front. It swaps them with the entities
+// that are there now. No other entity moves.
 func TestAlign_MovesFewRows(t *testing.T) {
 	w, a, b, entities := members(100, Options{})
 	checkAtEnd(t, w)
@@ -249,7 +249,8 @@ func TestSortLike_Misuse(t *testing.T) {
 	mustPanic(t, "SortLike with padded", func() { a.SortLike(far) })
 }
 
-// SortLike also puts the rows after the members of a group into the order of the other storage.
+// Storage a is in a group, and storage c is not. SortLike puts the members of the group into the
+// order of c. Then it does the same with the other rows of a.
 func TestSortLike_StorageOutsideGroup(t *testing.T) {
 	w, a, b, g, entities := grouped(4, Options{})
 	checkAtEnd(t, w)
@@ -284,7 +285,7 @@ func TestSort_CompareChangesWorld(t *testing.T) {
 		t.Errorf("%v are left, want %v", a.Entities(), before[:2])
 	}
 	mustPanic(t, "no order", func() { a.SortFunc(func(plain, plain) int { panic("no order") }) })
-	// The next sort must work, although the failed sort has lost its scratch space.
+	// The failed sort has lost its scratch space. The next sort must still work.
 	a.SortEntities(byIndexBackwards)
 	if want := []Entity{before[1], before[0]}; !slices.Equal(a.Entities(), want) {
 		t.Errorf("%v after sorting, want %v", a.Entities(), want)

@@ -103,8 +103,8 @@ func TestUndo_LogCompacted(t *testing.T) {
 	}
 }
 
-// Ticks are evicted between an undo and a redo. After the redo, rows are protected only for the
-// ticks that are still retained.
+// A tick is undone, other ticks are evicted, and the tick is redone. Then rows must be protected
+// only for the ticks that are still retained.
 func TestUndo_EvictionWithUndoneTicks(t *testing.T) {
 	w, a, _, entities := members(100, Options{History: 5})
 	w.Commit()
@@ -136,8 +136,8 @@ func TestUndo_SparseEntriesOfTwoPages(t *testing.T) {
 	w, a, _, entities := members(2*track.PageSize, Options{History: 1})
 	checkAtEnd(t, w)
 	border := []Entity{entities[track.PageSize], entities[track.PageSize-1]}
-	// Move these two entities, whose sparse entries are in different pages, to the last two rows.
-	// Each removal below then moves one of them, the lower index first.
+	// Put these two entities into the last two rows. Their sparse entries are in different pages.
+	// Each removal below moves the entity in the last row, the lower index first.
 	for _, e := range border {
 		a.Remove(e)
 	}
@@ -195,8 +195,8 @@ func TestUndo_InPlaceWritesOfRuns(t *testing.T) {
 	}
 }
 
-// If the body adds or removes components at every row, the loop looks up only the changed entities.
-// It does not search the whole chunk again.
+// The body removes and adds a component at every row. The loop must look up only the changed
+// entities, and not search the whole chunk of rows again.
 func TestLoop_ChangesEveryRow(t *testing.T) {
 	w, a, b, _ := members(64, Options{})
 	q := NewQuery2(Read(a), Read(b))

@@ -4,9 +4,9 @@ import "iter"
 
 // A Recorder receives every committed tick. The journal is a Recorder.
 type Recorder interface {
-	// Record encodes the changes of the tick, and returns the recorder's number for the state at
-	// its end. The next tick on this branch has this number as its Parent. c is valid until Record
-	// returns.
+	// Record encodes the changes of the tick, and returns a number that the recorder assigns to the
+	// state at the end of the tick. The record that continues from this state has the number as its
+	// Parent. c is valid until Record returns.
 	Record(c *Change) (seq uint64)
 }
 
@@ -23,20 +23,20 @@ type Follower interface {
 type Deferrer interface {
 	Recorder
 
-	// Defers reports whether Defer may return true. If so, the world saves old values of rows, as
-	// for a history of one tick. The result may change from false to true after a tick, but not
-	// back.
+	// Defers reports whether Defer may return true. While it may, the world saves old values of
+	// rows, as if its history had one tick. The result may change from false to true after a tick,
+	// but not back.
 	Defers() bool
 
-	// Defer returns true to receive the ending tick together with the next tick, instead of now.
-	// The parameter recorded is the newest tick that the recorder received on this branch. The
+	// Defer returns true if the recorder wants the ending tick later, together with the next tick.
+	// The parameter recorded is the number of the newest recorded tick before the ending tick. The
 	// world calls Defer only if it has no other recorder.
 	Defer(tick, recorded uint64) bool
 }
 
-// A Change describes the changes since the end of the parent tick. The parent is the previous tick.
-// If a [Deferrer] has deferred ticks, it is an earlier tick. Reading a Change costs O(rows
-// written).
+// A Change describes what changed from the end of the parent tick to the end of a later tick. The
+// parent is usually the tick directly before. If a [Deferrer] has deferred ticks, the parent is the
+// last tick before these. Reading a Change costs O(rows written).
 type Change struct {
 	// The world that changed. The recorder must not change it.
 	World World
@@ -55,14 +55,15 @@ type Change struct {
 	// The operations in call order, without operations that were undone.
 	Ops []Op
 
-	// Of returns the changes of one of the Storages. The ranges are valid until the next call. For
-	// a storage that does not rewind, Of returns all rows if a row has changed since the last call
-	// for the storage. Otherwise it returns no rows.
+	// Of returns the changes of one of the Storages. The ranges are valid until the next call. A
+	// storage that does not rewind is among the Storages if it was written since the last call of
+	// Of for it. Of then returns all of its rows.
 	Of func(s Storage) StorageChange
 
-	// Before calls f for each changed row of s that existed before the tick, in ascending order. It
-	// passes the canonical encodings of the row before and after the tick. They are valid until f
-	// returns. It calls f only if s rewinds and its rows have a fixed size above [LargeRow].
+	// Before calls f for each row of s that existed before the tick and has changed, in ascending
+	// order. It passes the canonical encodings of the row before and after the tick. They are valid
+	// until f returns. Before calls f only for a storage that rewinds and is persistent. The rows
+	// of the storage must have a fixed size above [LargeRow].
 	Before func(s Storage, f func(row int, then, now []byte))
 }
 
@@ -73,8 +74,8 @@ const LargeRow = 256
 // OpKind is the kind of an operation.
 type OpKind uint8
 
-// Operations that create, destroy, add, remove or clear. [StorageChange] has the rows whose values
-// were set.
+// The kinds of operations. A write of a value is not an operation: [StorageChange] has the rows
+// that were written.
 const (
 	OpCreate  OpKind = iota // Entity was created.
 	OpDestroy               // Entity was destroyed, with all its components.

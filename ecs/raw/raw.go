@@ -79,9 +79,9 @@ type World interface {
 	//
 	// The world calls recorders in the order in which they were attached. They must be comparable.
 	//
-	// Before Attach adds a new recorder, the attached recorder records its deferred ticks. An error
-	// wraps [ErrDirty] if there are writes that another recorder must first record. It wraps
-	// [ErrCheckpointHeld] while the program holds a checkpoint.
+	// Before Attach adds a new recorder, the attached recorder records its deferred ticks. If
+	// another recorder must still record uncommitted changes, the error wraps [ErrDirty]. While the
+	// program holds a checkpoint, the error wraps [ErrCheckpointHeld].
 	Attach(r Recorder, seq uint64) error
 
 	// Detach removes the recorder r. If r was the only recorder, the history is cleared. Detach
@@ -91,27 +91,28 @@ type World interface {
 	// Deferred reports whether the newest tick will be recorded together with the next tick.
 	Deferred() bool
 
-	// RecordDeferred makes the recorder record the deferred ticks now. It does nothing after a
-	// rewind: the later ticks have a record that includes the deferred ticks. The world itself
-	// calls RecordDeferred before a restore to an older tick. The error wraps [ErrDirty] if
+	// RecordDeferred makes the recorder record the deferred ticks now. After a rewind it does
+	// nothing: the record of a later tick already includes the deferred ticks. The world itself
+	// calls RecordDeferred before it goes back to an older tick. The error wraps [ErrDirty] if
 	// anything was written since the last commit.
 	RecordDeferred() error
 
-	// RecordLast records all changes up to the end of the current tick. It makes the recorder
-	// record the deferred ticks. If no tick is deferred, all recorders record the current tick a
-	// second time. The second record has only the writes to storages that do not rewind. The tick
-	// then has the number of this record.
+	// RecordLast makes sure that everything up to the end of the current tick is recorded. If ticks
+	// are deferred, the recorder records them. Otherwise all recorders record the current tick a
+	// second time. This second record has only the writes to storages that do not rewind. Its
+	// number becomes the number of the tick.
 	//
 	// Like a commit, RecordLast drops the ticks after the current tick. It costs O(storages). The
 	// error wraps [ErrDirty] if anything was written since the last commit.
 	RecordLast() error
 
-	// Seq returns the first recorder's number for the newest recorded tick up to the current tick.
-	// Without recorders, it returns the number that was loaded with the state.
+	// Seq returns the first recorder's number for the current tick. If the current tick is
+	// deferred, it returns the number for the newest recorded tick before it. Without recorders, it
+	// returns the number that was loaded with the state.
 	Seq() uint64
 
-	// Held returns two numbers that r assigned. oldest belongs to the oldest tick that a later tick
-	// may have as its parent. newest belongs to the current tick.
+	// Held returns two numbers that r assigned. oldest belongs to the oldest retained tick, so the
+	// Parent of a later record cannot be older. newest belongs to the current tick.
 	Held(r Recorder) (oldest, newest uint64)
 
 	// Pin pins the current state, which must be the end of a tick. It costs O(storages). An error
@@ -119,8 +120,8 @@ type World interface {
 	// history nor recorder.
 	Pin() (Pin, error)
 
-	// Load replaces the contents of the world by the given state, except for contents that the
-	// fields of [State] exclude. An error leaves the world unchanged. Load does this:
+	// Load replaces the contents of the world by the given state. With State.KeepNoRewind, it keeps
+	// NoRewind storages. An error leaves the world unchanged. Load does this:
 	//
 	//   - It empties storages that the state does not contain. Resources that the state does not
 	//     contain keep their values.
@@ -179,8 +180,9 @@ type Storage interface {
 	// Name returns the name of the storage in journals and snapshots.
 	Name() string
 
-	// StoredAs returns the name of the storage in stored data: the current name or a former name.
-	// The parameter has reports whether the data contains a name.
+	// StoredAs returns the name under which stored data contains the storage: its current name or a
+	// former name. The parameter has reports whether the data contains a given name. ok is false if
+	// the data contains none of the names.
 	StoredAs(has func(name string) bool) (name string, ok bool)
 
 	// Layout describes a row. It is nil if rows cannot be encoded.
@@ -249,9 +251,9 @@ type Pin interface {
 	Len(s Storage) int
 
 	// Stage selects rows [lo, hi) of s for AppendEntities and AppendRows; hi is at most Len. The
-	// selection is valid until the next Stage or change of the world. Between two ticks, and for a
-	// [Recorder] while it records a tick, Stage costs O(1). Otherwise it costs O(rows written in
-	// the tick).
+	// selection is valid until the next Stage or change of the world. Stage costs O(rows written in
+	// the tick). It costs O(1) if nothing was written since the last tick. The cost is also O(1)
+	// for a [Recorder] while it records a tick.
 	Stage(s Storage, lo, hi int)
 
 	// AppendEntities appends the entities of staged rows [lo, hi) to dst, 8 bytes each,

@@ -24,13 +24,13 @@ type State struct {
 	// does not check the registry again. Load ignores Checked unless the state is Owned.
 	Checked *Registry
 
-	// Recorder is set if a recorder of the world calls Load. Seq is the recorder's number for the
-	// state, and the Parent of its next record.
+	// Recorder is the recorder that calls Load, or nil. Seq is its number for the loaded state. The
+	// next record of the world has this number as its Parent.
 	Recorder Recorder
 	Seq      uint64
 
 	// KeepNoRewind makes Load keep NoRewind storages. Load only removes the rows of entities that
-	// are not alive in the state. It is for a world that moves to another state of its history.
+	// are not alive in the state. Set it if the world goes to another state of its own history.
 	KeepNoRewind bool
 
 	// Lossy makes Load drop stored values for which the program has no field. By default, such

@@ -64,8 +64,8 @@ func ExampleSession() {
 	// known:   [{3} {30}] made again: 2
 }
 
-// Every peer says how far it is, and what it knows. If a player leaves, all remaining peers drop
-// its peer from the same tick on.
+// Each peer reports its tick and the inputs that it has. If a player leaves, all remaining peers
+// call Drop for the player's peer, with the same tick.
 func ExampleSession_Drop() {
 	places, here := newWalk(0)
 	_, there := newWalk(1)
@@ -98,7 +98,8 @@ func ExampleSession_Drop() {
 	fmt.Println("the digests are equal up to tick", here.Agreed(1), "ahead by", here.Ahead())
 	fmt.Println("both run the same program:", here.Build(0) == here.Build(1))
 
-	// The other player leaves. With more peers, Known is the maximum over all that remain.
+	// The other player leaves. Here, only one peer remains. Several remaining peers must use the
+	// maximum of their values of Known.
 	if err := here.Drop(1, here.Known(1)+1); err != nil {
 		fmt.Println(err)
 	}

@@ -93,8 +93,9 @@ func (s *Session[In]) Receive(from int, m *Message[In]) error {
 	}
 	for p, has := range m.Has {
 		if s.o.Players[p] == s.o.Peer && has > s.start {
-			// The other peer has an input of this peer. So it has also received this peer's build.
-			// This may be wrong for spectators: they can receive inputs from a third peer.
+			// The other peer has an input of this peer, so it has also received this peer's build.
+			// For a spectator this is uncertain: it may have received the input from a third peer.
+			// So only a peer with players counts.
 			other.told = other.told || other.plays
 		}
 		other.has[p] = max(other.has[p], min(has, s.players[p].known()))
@@ -144,8 +145,9 @@ func (s *Session[In]) check(m *Message[In]) error {
 	return nil
 }
 
-// take adds the new inputs of r. The parameter from is the peer that sent them. Inputs of an active
-// player are ignored if another peer sent them, except by spectators.
+// take adds the new inputs of r. The parameter from is the peer that sent them. A peer with players
+// accepts the inputs of an active player only from the player's own peer. A spectator accepts them
+// from every peer.
 func (s *Session[In]) take(from int, r Run[In]) {
 	owner, p := s.o.Players[r.Player], &s.players[r.Player]
 	if owner != from && s.local > 0 && !s.peers[owner].gone {

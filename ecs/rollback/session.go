@@ -123,8 +123,9 @@ type player[In comparable] struct {
 
 func (p *player[In]) known() uint64 { return p.first + uint64(len(p.values)) - 1 }
 
-// sure returns the last tick whose input is known. If the player has left and all inputs before the
-// tick gone are known, it returns MaxUint64.
+// sure returns the last tick for which the session need not predict the player's input. This is the
+// last tick whose input is known. But if the player has left and all its inputs are known, it is
+// MaxUint64.
 func (p *player[In]) sure() uint64 {
 	if p.gone > 0 && p.known()+1 >= p.gone {
 		return math.MaxUint64
@@ -405,8 +406,9 @@ func (s *Session[In]) step() error {
 	return nil
 }
 
-// digestAt returns the slot for the digest of tick t. A tick without a digest shares the slot of
-// the previous tick with a digest.
+// digestAt returns the slot for the digest of tick t. The slots form a ring, so the slot may
+// contain the digest of another tick. If t has no digest, digestAt returns the slot of the last
+// tick before t that has one.
 func (s *Session[In]) digestAt(t uint64) *checked {
 	return &s.digests[(t-s.start)/uint64(s.o.CheckEvery)%heldDigests]
 }
@@ -421,7 +423,7 @@ func (s *Session[In]) compare() error {
 		}
 		p.pending = checked{}
 		switch ours := s.digestAt(c.tick); {
-		// A newer digest has overwritten the slot.
+		// The digest of a newer tick has overwritten ours.
 		case ours.tick != c.tick:
 		case ours.digest != c.digest:
 			return s.fail(&DesyncError{Peer: i, Tick: c.tick, Agreed: p.agreed, Ours: ours.digest, Theirs: c.digest, Build: p.build})

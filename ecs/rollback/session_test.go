@@ -71,7 +71,8 @@ func play(t *testing.T, seed uint64, peers int, bug bool) error {
 		worlds[i], sessions[i], _ = newSide(t, rollback.Options[int]{Peers: peers, Peer: i, Players: players, Delay: i}, bug)
 	}
 	for p, owner := range players {
-		// The first inputs, before the input delay has passed, are zero.
+		// The peer's inputs take effect after a delay: see Delay above. Before that, the inputs are
+		// 0.
 		truth[p] = make([]int, owner)
 	}
 	var flying []flight

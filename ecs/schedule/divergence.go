@@ -29,8 +29,8 @@ type Divergence struct {
 	//     world's knowledge, for example through Read or an invalid pointer. A build with the tag
 	//     stetdebug finds such a write.
 	//
-	// With [SyncTest.Shuffle], the access of System is wrong: it uses something that it does not
-	// name, or another system changes what it uses.
+	// With [SyncTest.Shuffle], an access is wrong. Either System uses something that its access
+	// does not name, or another system changes something that System uses, without naming it.
 	System string
 
 	// The first storage or resource that differs, or "" for the registry of entities.

@@ -50,9 +50,9 @@ func newPlan(all []*system.System) *plan {
 	return p
 }
 
-// changesStructure reports whether only the goroutine of the schedule may run y. This includes a
-// system that writes a storage and uses its index, because the look-up changes state that all
-// queries share.
+// changesStructure reports whether only the goroutine of the schedule may run y. This is the case
+// if y adds or removes components or entities. It is also the case if y writes a storage and uses
+// an index of that storage. The look-up in the index then changes state that all queries share.
 func changesStructure(y *system.System) bool {
 	if y.Alone {
 		return true

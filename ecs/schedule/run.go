@@ -59,9 +59,9 @@ func (s *Schedule[In]) mustNotRun(op string) {
 	}
 }
 
-// mustBeNewTick panics if all systems have run in this tick and changed the world. The parameter op
-// is the method that would run them again. A system of another schedule may run several steps in a
-// tick.
+// mustBeNewTick panics if all systems have already run in this tick and changed the world. The
+// parameter op is the method that the program has called. If a system of another schedule has
+// called it, mustBeNewTick does not panic: such a system may run several steps in a tick.
 func (s *Schedule[In]) mustBeNewTick(op string) {
 	if tick := s.w.Tick() + 1; s.completed == tick && s.undone == s.w.Restores() && !s.raw.InSystem() {
 		panic(fmt.Sprintf("schedule: %s again in tick %d, which has not ended; call Commit of the store or of the world after each Step", op, tick))

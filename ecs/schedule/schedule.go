@@ -29,7 +29,9 @@ type Schedule[In any] struct {
 	running bool // A step is running.
 
 	completed uint64 // The tick of the last step that ran all systems, or 0.
-	undone    uint64 // World.Restores after the last step that ran all systems.
+	// The value of World.Restores after that step. If it has increased, a restore has undone the
+	// step.
+	undone uint64
 
 	next     int              // The system that StepSystem runs next.
 	points   []ecs.Checkpoint // The checkpoints before the systems that StepSystem ran.
@@ -78,8 +80,10 @@ type System[In any] struct {
 	group   *Group
 	when    []func(*Tick[In]) bool
 	now     Tick[In]
-	body    func()         // Runs the system with the Tick in the field now.
-	ran     bool           // The last call of body also called run.
+	body    func() // Runs the system with the Tick in the field now.
+	// Set if the last call of body called run. It does not if a group is off or a condition is
+	// false.
+	ran     bool
 	queries []system.Query // The queries of the access.
 	times   Time
 }

@@ -379,7 +379,8 @@ func TestTimes_CountVisitedRows(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	places, lives := ecs.MustRegister[place](w), ecs.MustRegister[life](w)
 	all, both := ecs.NewQuery1(ecs.Write(places)), ecs.NewQuery2(ecs.Read(places), ecs.Read(lives))
-	other := ecs.NewQuery1(ecs.Read(lives)) // A system visits this query without naming it.
+	// A system visits this query, but its access omits the query.
+	other := ecs.NewQuery1(ecs.Read(lives))
 	for i := range 4_000 {
 		e := w.Create()
 		places.Set(e, place{})
@@ -457,8 +458,7 @@ batch 6: last waits for load: it runs alone
 	require.Contains(t, string(b), `{"system":"send","batch":3,"waits":[{"system":"count","on":"hits","kind":"write after read"}]}`)
 }
 
-// A storage with hooks makes its systems run alone, unless they only write through pointers of a
-// query.
+// A system runs alone if it may call a hook. A write through a pointer of a query calls no hook.
 func TestAccess_HooksRunAlone(t *testing.T) {
 	l := newArena(ecs.Options{})
 	s := schedule.New[int](l.w)

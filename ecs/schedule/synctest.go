@@ -50,7 +50,7 @@ type sums []uint64
 
 // SyncTest returns a test that steps the world of s and repeats the newest ticks. The argument
 // distance is the number of repeated ticks. The history of the world must retain at least as many
-// ticks. The test never goes back beyond the current tick. If the world has uncommitted changes,
+// ticks. The test repeats only ticks that it has run itself. If the world has uncommitted changes,
 // the error wraps [raw.ErrDirty].
 func (s *Schedule[In]) SyncTest(distance int) (*SyncTest[In], error) {
 	switch {
@@ -151,7 +151,8 @@ func (t *SyncTest[In]) compare(tick *syncTick[In], before sums, stages []sums, o
 		}
 		y := &t.s.systems[i].plannedSystem
 		for j := range again {
-			// Compare only what y writes. Other systems may write the rest before or after y.
+			// Compare only what y may write. In this order, other systems may write the rest
+			// earlier or later than in the first run.
 			wrote := again.at(j) != was.at(j)
 			may := y.May(t.partName(j), raw.Writes, raw.Unused) || y.May(t.partName(j), raw.Unused, raw.Writes) || creates(y.Uses)
 			switch {
@@ -180,9 +181,10 @@ func (t *SyncTest[In]) divergence(tick *syncTick[In], system string, j int, firs
 	}
 }
 
-// run runs a tick, and returns the digests after each system and at the end. It also detects which
-// storages each system wrote. The parameter order has the positions of the systems to run; nil
-// means the order of the list.
+// run runs a tick, and returns the digests after each system and at the end. The parameter before
+// has the digests at the start. After a system, run computes only the digests of what the system
+// wrote. The parameter order has the positions of the systems to run; nil means the order of the
+// list.
 func (t *SyncTest[In]) run(in In, before sums, order []int) []sums {
 	t.s.prepare()
 	stages := make([]sums, 0, len(t.s.systems)+1)
@@ -228,7 +230,8 @@ func (p *plan) shuffled(r *rand.Rand) []int {
 
 func (t *syncTick[In]) end() sums { return t.stages[len(t.stages)-1] }
 
-// partName returns the name of the storage or resource with digest j, or "" for the registry.
+// partName returns the name of the storage or resource to which element j of sums belongs, or ""
+// for the registry.
 func (t *SyncTest[In]) partName(j int) string {
 	if j == 0 {
 		return ""
@@ -236,7 +239,7 @@ func (t *SyncTest[In]) partName(j int) string {
 	return t.w.Storages()[j-1].Name()
 }
 
-// at returns digest j, or 0 if its storage was registered later.
+// at returns element j of s. It returns 0 if the storage was registered after s was computed.
 func (s sums) at(j int) uint64 {
 	if j < len(s) {
 		return s[j]

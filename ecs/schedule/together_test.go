@@ -203,7 +203,7 @@ func (x *randomWorld) addSystem(r *rand.Rand, name string) {
 				}
 			}
 		})
-	case 13: // A new query, which no plan knows.
+	case 13: // Creates a query in each tick. The access names only the storages.
 		write := r.IntN(2)
 		access := schedule.Uses(ecs.Read(x.s0), ecs.Read(x.wide), x.sums[write])
 		add(access, func(*schedule.Tick[int64]) {
@@ -235,7 +235,8 @@ func anyEntity(w *ecs.World, r *ecs.Rand) ecs.Entity {
 	return w.Create()
 }
 
-// A step has the result of the list for every number of workers, and after rewinds.
+// A step has the same result for every number of workers, also after rewinds. With one worker, the
+// systems run in the order of the list.
 func TestWorkers_SameResult(t *testing.T) {
 	seeds, ticks := deep.Or(60, 12), deep.Or(30, 10_000)
 	if testing.Short() {

@@ -10,9 +10,11 @@ import (
 // A hasher computes hashes of keys. The hashes differ from run to run, so an attacker cannot choose
 // keys with equal hashes.
 type hasher[K comparable] struct {
-	seed  maphash.Seed
-	word  uint64 // The seed of the hash if the field words is set.
-	words bool   // Set if isWord() is true for the type of keys, and keys have at most 8 bytes.
+	seed maphash.Seed
+	word uint64 // A random number that is mixed into the hash, if the field words is set.
+	// Set if keys are hashed as one word: they have at most 8 bytes, and isWord() is true for their
+	// type.
+	words bool
 }
 
 func newHasher[K comparable]() hasher[K] {
@@ -22,7 +24,7 @@ func newHasher[K comparable]() hasher[K] {
 
 // of returns the hash of the given key. Its low bits are as well distributed as its high bits.
 func (h *hasher[K]) of(key K) uint32 {
-	// A multiplication takes a third of the time of maphash.
+	// Multiply the bytes of the key. This takes a third of the time of maphash.
 	if h.words {
 		hi, lo := bits.Mul64(word(key)^h.word, 0x9e3779b97f4a7c15)
 		return uint32(hi ^ lo)
@@ -43,8 +45,8 @@ func word[K comparable](key K) (w uint64) {
 	return w
 }
 
-// isWord reports whether two values of t are equal exactly if their bytes are equal. This is the
-// case for integers, and for structs and arrays of integers.
+// isWord reports whether the comparison of two values of t compares their bytes and nothing else.
+// This is the case for integers, and for structs and arrays of integers.
 func isWord(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Bool,

@@ -106,8 +106,8 @@ func (m *Lists[K, E]) find(key K, hash uint32) int {
 func (m *Lists[K, E]) free(gap int) {
 	last := len(m.slots) - 1
 	for at := (gap + 1) & last; m.slots[at].next != 0; at = (at + 1) & last {
-		// The home of a slot is the position that its hash selects. Move the slot up unless its
-		// home is after the gap.
+		// The home of a slot is the position that its hash selects. A search starts there and ends
+		// at the first free slot. So move the slot into the gap, unless its home is after the gap.
 		if home := int(m.slots[at].hash); (at-home)&last >= (at-gap)&last {
 			m.slots[gap] = m.slots[at]
 			gap = at

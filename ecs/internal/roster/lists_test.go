@@ -35,7 +35,7 @@ func TestIsWord_KeyTypes(t *testing.T) {
 		struct {
 			A int8
 			B int32
-			// A comparison ignores the padding between the fields.
+			// A comparison ignores the bytes of the padding between the fields.
 		}{},
 		struct {
 			B int32
@@ -138,7 +138,7 @@ func TestLists_SameAsMap(t *testing.T) {
 	t.Run("other", func(t *testing.T) { sameAsAMap(t, func(i int) float64 { return float64(i) / 2 }) })
 }
 
-// With so many keys, some have equal hashes for nearly every seed.
+// A hash has 32 bits. Among 400,000 keys, some nearly always have the same hash.
 func TestLists_EqualHashes(t *testing.T) {
 	t.Parallel()
 	same := 0

@@ -2,12 +2,13 @@
 // package can create these values, so a world uses them without further checks:
 //
 //   - CheckRegistry returns a Registry. Every index occurs in it once.
-//   - Registry.Sparse returns a Sparse, and Put adds its pages. The row in entry i has an entity
-//     with index i.
+//   - Registry.Sparse returns a Sparse, and Put adds its pages. If entry i names a row, the entity
+//     in that row has index i.
 //   - PagesOf returns the pages if all entities are alive and every row has its entry.
 //
-// Two entries never name the same row, because the row has only one entity. So every row has its
-// entry if a sparse array has as many entries as the storage has rows.
+// PagesOf only counts the entries. Two entries cannot name the same row, because the entity in that
+// row has only one index. So if a sparse array has as many entries as the storage has rows, every
+// row has its entry.
 //
 // Package raw exports Registry and Sparse. Only package ecs reads their contents.
 package sound
@@ -43,8 +44,8 @@ func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
 	rows := make([]uint32, total)
 	for r, e := range entities {
 		i := uint32(e)
-		// If rows[i] is 0, index i did not occur yet, or it is the index of entities[0].
-
+		// rows[i] is 0 until index i has occurred. For the index of entities[0], it stays 0, so
+		// this index is compared separately.
 		if uint64(i) >= uint64(total) || rows[i] != 0 || r > 0 && i == uint32(entities[0]) || e>>32 == 0 {
 			return nil, fmt.Errorf("entities: row %d holds %dv%d, which is out of range or there twice", r, i, e>>32)
 		}
@@ -59,7 +60,7 @@ type Sparse struct {
 	entities []uint64
 	pages    []*track.Page
 	entries  []int // Number of entries of each page.
-	// Set if an entity in a page is not alive.
+	// Set if a page has an entry for an entity that is not alive.
 	dead atomic.Bool
 }
 
@@ -70,9 +71,9 @@ func (r *Registry) Sparse(entities []uint64) *Sparse {
 	return &Sparse{registry: r, entities: entities, pages: make([]*track.Page, pages), entries: make([]int, pages)}
 }
 
-// Put checks and copies a page: the row of each index, or [NoRow]. It returns the number of
-// entries. ok is false if an entry names a row that does not exist, or a row whose entity has
-// another index.
+// Put checks a page and adds a copy of it. Each element of rows is the row of an index, or [NoRow].
+// Put returns the number of elements that name a row. ok is false if such a row does not exist, or
+// if the entity in the row has another index.
 //
 // Goroutines may call Put at the same time for different pages. A second Put of a page replaces it.
 func (s *Sparse) Put(page int, rows *[PageRows]uint32) (entries int, ok bool) {
@@ -108,8 +109,8 @@ func (s *Sparse) Put(page int, rows *[PageRows]uint32) (entries int, ok bool) {
 	return entries, true
 }
 
-// RowsOf returns the row of each index. ok is false unless CheckRegistry created r from the same
-// arguments.
+// RowsOf returns the row of each index. ok is true only if CheckRegistry created r from the given
+// slice and numbers.
 func RowsOf(r *Registry, entities []uint64, alive, free int) (rows []uint32, ok bool) {
 	if r == nil || !same(r.entities, entities) || r.alive != alive || r.free != free {
 		return nil, false
@@ -117,8 +118,8 @@ func RowsOf(r *Registry, entities []uint64, alive, free int) (rows []uint32, ok 
 	return r.rows, true
 }
 
-// PagesOf returns the pages of s. ok reports whether they have an entry for each of these entities,
-// and all of these entities are alive in r.
+// PagesOf returns the pages of s. ok is true only if r.Sparse created s from the given entities. In
+// addition, all entities must be alive in r, and the pages must have an entry for each of them.
 func PagesOf(s *Sparse, r *Registry, entities []uint64) (pages []*track.Page, ok bool) {
 	if s == nil || s.registry != r || !same(s.entities, entities) || s.dead.Load() {
 		return nil, false

@@ -114,7 +114,8 @@ func TestPagesOf_ValidPages(t *testing.T) {
 	}
 }
 
-// PagesOf must reject pages that cover half of the entities, even if Put got the first page twice.
+// Half of the entities are in page 0, and the test passes this page to Put twice. PagesOf must not
+// count the page twice: it must report that half of the entities have no entry.
 func TestPut_SamePageTwice(t *testing.T) {
 	r, entities := sample(t)
 	// Number of entities whose index is in the second page. They come first in entities.
@@ -149,8 +150,8 @@ func TestPut_SamePageTwice(t *testing.T) {
 
 func second(_ []*track.Page, ok bool) bool { return ok }
 
-// The entry of a dead, stale or repeated entity names a row whose entity has the right index, so
-// Put accepts it. PagesOf must reject the whole array.
+// One entity of the storage is dead, stale or in two rows. Its index is valid, so Put accepts the
+// page. PagesOf must reject the whole array.
 func TestPagesOf_DeadEntities(t *testing.T) {
 	for name, spoil := range map[string]func(r *Registry, entities []uint64){
 		"free":    func(r *Registry, entities []uint64) { entities[3] = r.entities[r.alive] },
@@ -174,7 +175,7 @@ func TestPut_PageOfOtherEntities(t *testing.T) {
 		"two rows swapped": func(e []uint64) []uint64 { e[0], e[5] = e[5], e[0]; return e },
 		"a row too many":   func(e []uint64) []uint64 { return append(e, named(1, 2)) },
 		"an index too many": func(e []uint64) []uint64 {
-			// The index is in the last page, after the last index of the registry.
+			// The last page has space for this index, but the registry ends before it.
 			e[0] = named(uint32(len(r.rows)), 1)
 			return e
 		},

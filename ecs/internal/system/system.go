@@ -11,8 +11,9 @@ type System struct {
 	Alone bool
 }
 
-// May reports whether s may use the storage called name, or the registry if name is "". The modes
-// are the wanted access to the values and to the members of the storage.
+// May reports whether s may use the storage called name, or the registry if name is "". The
+// parameter values says how it uses the values of components. The parameter members says how it
+// uses the set of entities that have the component.
 func (s *System) May(name string, values, members raw.Mode) bool {
 	if s.Alone {
 		return true
@@ -25,8 +26,8 @@ func (s *System) May(name string, values, members raw.Mode) bool {
 	return values == raw.Unused && members == raw.Unused
 }
 
-// left returns the mode that an access does not grant yet. want: the wanted mode, has: the mode of
-// the access. If has includes want, left returns raw.Unused. Otherwise it returns want.
+// left returns what remains of the mode want if an access already permits the mode has. If has
+// includes want, nothing remains, and left returns raw.Unused. Otherwise it returns want.
 func left(want, has raw.Mode) raw.Mode {
 	if has >= want {
 		return raw.Unused
@@ -51,9 +52,9 @@ type World interface {
 	Stage() (span uint64)
 
 	// Sums returns the digest of the registry, then the digest of each storage and resource, in the
-	// order of registration. It computes digests of data that was written in the given span or
-	// later. It copies all other digests from earlier ones, which the argument before has. A digest
-	// is 0 if a storage has no rows or is excluded from digests.
+	// order of registration. The argument before has the digests of an earlier call. Sums computes
+	// a digest only if its data was written in the given span or later. It copies the other digests
+	// from before. A digest is 0 if a storage has no rows or is excluded from digests.
 	Sums(before []uint64, span uint64) []uint64
 
 	// InSystem reports whether a system runs on the world.
@@ -68,7 +69,7 @@ type World interface {
 
 // A Query is a query of a world. Package schedule finds it in the field Buffers of a raw.Use.
 type Query interface {
-	// Visited returns the number of rows that loops over the query have visited. A loop that ends
-	// early also counts the rest of its last run of rows.
+	// Visited returns the number of rows that loops over the query have visited. A loop visits rows
+	// in runs. If it ends early, all rows of the current run count.
 	Visited() uint64
 }

@@ -7,25 +7,25 @@ import (
 	"unsafe"
 )
 
-// An AsOf reads the state of a tracker at a boundary, while the tracker continues to change. A
-// boundary is the start or the end of a frame. An AsOf contains the lengths at the boundary. For
-// two columns, it also contains the rows that were written since the boundary, with their values at
-// the boundary. It reads all other rows from the live rows.
+// An AsOf reads an earlier state of a tracker, while the tracker continues to change. This state is
+// the boundary of the AsOf: the start of a frame, or the end of an undone frame.
 //
-// The boundary can also be the end of an undone frame. The values then come from the logs of undone
-// frames.
+// An AsOf holds the lengths of the tracker at the boundary. For two columns, it also holds the rows
+// that have changed since, with their values at the boundary. It reads all other rows from the live
+// rows. For an undone frame, the changed rows come from the logs of undone frames.
 //
-// A reader must call [AsOf.Current] first, and [AsOf.CatchUp] if the result is false. CatchUp costs
-// O(rows written since the last CatchUp). If a log released memory in between, CatchUp costs O(rows
-// written since the boundary). An AsOf does not prevent its frame from being dropped. [NewAsOf]
-// returns an AsOf.
+// Before a look-up, a reader calls [AsOf.Current]. If the result is false, the reader calls
+// [AsOf.CatchUp]. CatchUp costs O(rows written since the last CatchUp). If a log released memory in
+// between, CatchUp reads all changes again, which costs O(rows written since the boundary).
+//
+// An AsOf does not prevent its frame from being dropped. [NewAsOf] returns an AsOf.
 type AsOf struct {
 	Lengths
 	Columns [2]Old
 	t       *Tracker
 	// The value of t.marks at the last CatchUp. Every call of Tracker.Reopen changes t.marks.
 	marks uint64
-	// The sum of the two saves counters of the columns at the last CatchUp.
+	// Columns[0].u.saves plus Columns[1].u.saves at the last CatchUp.
 	saves uint64
 }
 
@@ -76,14 +76,15 @@ func (h *AsOf) CatchUp(id uint64, ahead bool) {
 		} else {
 			o.read(k)
 		}
-		// End the fast path of saves, so that the next save increments u.saves.
+		// Make the next save take the slow path. Only the slow path increments u.saves.
 		o.u.tip = noRoom
 		h.saves += o.u.saves
 	}
 }
 
-// ahead returns the lengths at the end of the undone frame id. A redo of the records forward[k:],
-// from the last to the first, leads to this end. The logs of these records have the same positions.
+// ahead returns the lengths at the end of the undone frame id, and a position k. A redo leads to
+// this end if it applies the undone records from the last one down to forward[k]. The undone logs
+// have the same positions as the records.
 func (t *Tracker) ahead(id uint64) (k int, after Lengths) {
 	k = sort.Search(len(t.forward), func(i int) bool { return t.forward[i].frame <= id })
 	if k == len(t.forward) {
@@ -92,15 +93,17 @@ func (t *Tracker) ahead(id uint64) (k int, after Lengths) {
 	return k, t.forward[k].Lengths
 }
 
-// An Old contains the rows of a column that were written since a boundary, with their values at the
-// boundary. A block stands for 64 rows of the column. It has a bit for each row, which is 1 if the
-// Old has the row. The values of the block are in the memory of the Old.
+// An Old holds the rows of a column that were written since a boundary, with their values at the
+// boundary. It stores the rows in blocks. A block stands for 64 rows of the column. Bit i of
+// oldBlock.saved is 1 if the Old has row i of the block. oldBlock.rows points to the values of
+// these rows, one after another.
 //
-// The Old of an [AsOf] reads the logs of retained frames. If a log has all 64 rows of a block side
-// by side, the block points to the memory of the log. When the log moves or releases rows, it
-// increments undoStack.moves. The blocks are then discarded and read again.
+// An [AsOf] reads the logs of retained frames into its Olds. If a log has all 64 rows of a block
+// side by side, the block points to the memory of the log. A log that moves or releases rows
+// increments undoStack.moves. The next CatchUp then discards the blocks and reads the logs again.
 //
-// An Old that [Pin] returns copies all rows, frame by frame, so the frames may be dropped.
+// An Old that [Pin] returns copies all rows. A frame may be dropped once [Old.Absorb] has read its
+// logs.
 type Old struct {
 	u *undoStack
 	// Called with each group of n rows that are added. Their values are at p. May be nil.
@@ -122,7 +125,8 @@ type Old struct {
 	pinned bool
 	// Returns a deep copy of the n rows at p, for a pinned Old. Nil if plain copies are enough.
 	clone func(p unsafe.Pointer, n int) unsafe.Pointer
-	left  int // Number of blocks of a pinned Old that Done has not covered yet.
+	// For a pinned Old, the number of blocks that were not yet passed to Done.
+	left int
 }
 
 type oldBlock struct {
@@ -130,8 +134,8 @@ type oldBlock struct {
 	rows  unsafe.Pointer
 }
 
-// doneBlock stands for a block that no reader needs: see [Old.Done]. It has no memory, but all its
-// rows count as saved, so no row is added to it.
+// doneBlock replaces a block that no reader needs: see [Old.Done]. It has no memory. All its bits
+// are set, so the method add skips its rows.
 var doneBlock = oldBlock{saved: ^uint64(0)}
 
 // blocksOf returns the number of blocks for the given number of rows.
@@ -140,11 +144,11 @@ func blocksOf(rows int) int { return (rows + 63) >> 6 }
 // A place is a position in a log.
 type place struct {
 	log *undoLog
-	// The chunk that was read last and the last run that was read in this chunk, as indices.
+	// Indices of the last chunk that was read, and of the last run that was read in this chunk.
 	chunk, run int
 	// Number of rows already read from the last run.
 	rows int
-	// Number of rows in the chunk before its last run.
+	// Number of rows of this chunk that are in earlier runs.
 	before int
 }
 
@@ -212,7 +216,7 @@ func (o *Old) readLog(l *undoLog) {
 			}
 			at.rows = int(r.N)
 		}
-		// Stay in the last chunk, because further rows may be appended to it and to its last run.
+		// Do not leave the last chunk. Later saves append rows to it, and may extend its last run.
 		if at.chunk == len(l.chunks)-1 {
 			return
 		}
@@ -220,9 +224,10 @@ func (o *Old) readLog(l *undoLog) {
 	}
 }
 
-// readAhead adds the rows of the undone logs from position k on. A redo applies the last log first,
-// and later values replace earlier values. The method add keeps the first value of a row, so
-// readAhead reads in the opposite order.
+// readAhead adds the rows of the undone logs from position k on. A row can be in several of these
+// logs. A redo applies the log at position k last, so the value in this log counts. The method add
+// keeps the first value that it gets for a row. So readAhead begins at position k, and reads each
+// log backwards.
 func (o *Old) readAhead(k int) {
 	for ; k < len(o.u.forward); k++ {
 		for _, c := range slices.Backward(o.u.forward[k].chunks) {
@@ -235,8 +240,8 @@ func (o *Old) readAhead(k int) {
 	}
 }
 
-// add adds n rows, beginning with the given row. Their values are at p. It skips rows that are not
-// below limit, and rows that o already has.
+// add adds n rows, beginning with the given row. Their values are at p. It skips rows that o
+// already has, and rows that are not below o.limit.
 func (o *Old) add(row, n int, p unsafe.Pointer) {
 	end := min(row+n, o.limit)
 	if row < end {
@@ -362,8 +367,9 @@ func RowAsOf[T any](c *Column[T], o *Old, i int) *T {
 	return (*T)(o.at(i, unsafe.Sizeof(c.Live[0])))
 }
 
-// together returns large row i as it was at the boundary. live points to the live row. If o has
-// pieces of the row, the result is a copy of the live row with the old values of these pieces.
+// together returns large row i as it was at the boundary. The parameter live points to the live
+// row. If no piece of the row was written since the boundary, the result is live. Otherwise the
+// result is a copy of the live row, with the old values of the pieces that were written.
 func (o *Old) together(live unsafe.Pointer, i int) unsafe.Pointer {
 	n, size := o.u.pieces, o.u.size
 	if !o.Any(i*n, (i+1)*n) {
@@ -394,9 +400,9 @@ func (o *Old) each(lo, hi int, f func(row, some int)) {
 	}
 }
 
-// RowsAsOf returns len(dst) rows of c, beginning with the given row, as they were at the boundary
-// of o. The result is dst if one of these rows was written since the boundary. Otherwise it is the
-// live rows, to which the caller must not write.
+// RowsAsOf returns rows of c as they were at the boundary of o. It returns len(dst) rows, beginning
+// with the given row. If one of these rows was written since the boundary, the result is dst.
+// Otherwise the result is the live rows, and the caller must not write to them.
 func RowsAsOf[T any](c *Column[T], o *Old, row int, dst []T) []T {
 	end := row + len(dst)
 	switch n := o.u.pieces; {
@@ -492,15 +498,19 @@ func OnOld[T any](_ *Column[T], o *Old, f func(row int, rows []T)) {
 	o.added = func(row, n int, p unsafe.Pointer) { f(row, rowsAt[T](p, n)) }
 }
 
-// Pin returns an Old for the current state of c, which has the given number of rows. The rows must
-// be protected: see [Tracker.Protect]. From now on, the caller calls Absorb before a frame is
-// dropped, oldest frame first. At the end, it calls Release.
+// Pin returns an Old for the current state of c, which has the given number of rows. The caller
+// must protect these rows: see [Tracker.Protect].
+//
+// Before a frame is dropped, the caller calls [Old.Absorb], which copies the rows in the logs of
+// the frame. Frames are dropped in order, the oldest first. After the last read, the caller calls
+// [Old.Release].
 func Pin[T any](c *Column[T], rows int) *Old {
 	o, _ := c.Log.pins.Get().(*Old)
 	if o == nil {
 		o = &Old{u: &c.Log.undoStack, pinned: true}
 		if c.Clone != nil {
-			// A restore can make the value in the log a live row again, so clone it.
+			// A restore can make the logged value the live value again. Without a clone, a later
+			// write to the live row could then change the pinned row.
 			o.clone = func(p unsafe.Pointer, n int) unsafe.Pointer {
 				rows := slices.Clone(rowsAt[T](p, n))
 				for i := range rows {
@@ -518,12 +528,13 @@ func Pin[T any](c *Column[T], rows int) *Old {
 // Absorb adds the rows of the logs from position k on. It skips rows that o already has, and blocks
 // that Done covers.
 func (o *Old) Absorb(k int) {
-	o.place = place{} // The log at this place may have been recycled.
+	// Read from the start of the log. The log that place refers to may have been recycled.
+	o.place = place{}
 	o.read(k)
 }
 
-// Done declares that rows [lo, hi) are not read again. Absorb then skips the blocks within these
-// rows. A large row counts once.
+// Done declares that the reader no longer needs rows [lo, hi). Absorb then skips the blocks within
+// these rows. Here, a large row counts as one row.
 func (o *Old) Done(lo, hi int) {
 	lo, hi = lo*o.u.pieces, hi*o.u.pieces
 	end := hi >> 6

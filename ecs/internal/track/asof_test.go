@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A check by one reader does not hide a write from another reader. One reader checks after each
-// write, the other rarely.
+// If one reader checks for writes, another reader must still see these writes at its own next
+// check. The first reader checks after each write, and the second reader rarely.
 func TestAsOf_TwoReadersSeeEveryWrite(t *testing.T) {
 	const n = 1000
 	c := &Column[uint64]{Live: make([]uint64, n)}
@@ -50,8 +50,8 @@ func TestAsOf_TwoReadersSeeEveryWrite(t *testing.T) {
 	}
 }
 
-// RunAsOf returns the values at the boundary, from any row up to a random end. Random ranges of
-// rows were written before.
+// The test writes random ranges of rows. Then RunAsOf must return the old values, for any first row
+// and a random end.
 func TestRunAsOf_RandomWrites(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -74,7 +74,8 @@ func TestRunAsOf_RandomWrites(t *testing.T) {
 			for row := lo; row < hi; row++ {
 				c.Live[row] += 1000
 			}
-			if random.IntN(4) == 0 { // The next Absorb starts in the middle of the log.
+			// Read what is saved so far. A later Absorb skips these rows.
+			if random.IntN(4) == 0 {
 				pin.Absorb(0)
 			}
 		}

@@ -147,8 +147,8 @@ func (h *boundaryRun) checkNow() {
 	}
 }
 
-// checkGone checks the result of Since for released boundaries. Since must return the changes since
-// the next retained boundary.
+// checkGone calls Since for every frame, whether its boundary is released or retained. For a
+// released boundary, Since must return the same as for the next retained boundary.
 func (h *boundaryRun) checkGone(t *Tracker) error {
 	next := h.id + 1
 	for id, k := h.id+1, len(h.frames)-1; id > 0; id-- {

@@ -13,8 +13,8 @@ import (
 //	undone    number of undone frames that list t
 //	read      set if as-of readers may need rows of t
 //
-// If read is unset and t has no DirtySet, only frames need protected rows. Check then reports all
-// other protected rows.
+// Frames, as-of readers and DirtySets protect rows. If read is unset and t has no DirtySet, Check
+// also reports rows that are protected although no frame needs them.
 func (t *Tracker) Check(frameOf func(id uint64) *Frame, undone int, read bool) (bytes int64, err error) {
 	if err := t.checkRecords(frameOf); err != nil {
 		return 0, err
@@ -82,7 +82,7 @@ func (t *Tracker) SavedRows() (rows []int) {
 	return rows
 }
 
-// savedIn returns the number of rows plus the number of chunks in logs[i].
+// savedIn returns the sum of the rows and the chunks in logs[i]. It is 0 if the log is empty.
 func (u *undoStack) savedIn(i int) int { return u.logs[i].rows() + len(u.logs[i].chunks) }
 
 // bareLog reports whether logs[i] exists and has no values.

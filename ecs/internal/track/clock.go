@@ -20,9 +20,9 @@ import (
 	"sync/atomic"
 )
 
-// A Clock is the state that all trackers of a world share. The owner of the clock advances it. Most
-// writes of rows only read the clock. Only the first change of a tracker in a span writes to it, in
-// [Tracker.Reopen].
+// A Clock is the state that all trackers of a world share, above all the current span and the open
+// frame. The owner of the clock starts new spans and frames. Most writes of rows only read the
+// clock. The first change of a tracker in a span also writes to the clock, in [Tracker.Reopen].
 type Clock struct {
 	// Serial number of the current span, a period in which each row is saved at most once. It only
 	// increases.
@@ -30,8 +30,8 @@ type Clock struct {
 	// The open frame. Changes are saved in its logs. If nil, no values are saved.
 	Frame *Frame
 
-	// Undone is set while undone frames can be redone. The first change then calls End, which makes
-	// the trackers drop the undone frames.
+	// Undone is set while undone frames can be redone. The next change then calls End, which drops
+	// the undone frames of all trackers.
 	Undone bool
 	End    func()
 
@@ -66,12 +66,13 @@ func (c *Clock) Lock() (unlock func()) {
 // Bytes returns the memory size of the logs of all columns.
 func (c *Clock) Bytes() int64 { return c.bytes.Load() }
 
-// A Frame is the time between two boundaries. Each tracker that changed in the frame has a record
-// with the data to restore the start of the frame.
+// A Frame is the time between two boundaries, such as commits or checkpoints. Touched lists the
+// trackers that changed in the frame. Each of them has a record of the frame, from which a restore
+// goes back to the start of the frame.
 type Frame struct {
 	ID uint64 // Increases from frame to frame.
-	// Bare is set if no restore will go back to the start of this frame. The logs then record which
-	// rows were written, and keep old values only for as-of readers.
+	// Bare is set if no restore will go back to the start of this frame. The logs then only record
+	// which rows were written. They save old values only if a reader needs them.
 	Bare    bool
 	Touched []*Tracker
 }

@@ -5,14 +5,14 @@ import (
 	"unsafe"
 )
 
-// A mark records which rows of a block of 64 were saved since a call of Tracker.Reopen. The field
-// span is the serial number of that call. The next call makes the mark invalid, so marks need no
-// clearing.
+// A mark records which rows of a block of 64 are already saved, one bit for each row. The field
+// span is the serial number of a call of Tracker.Reopen. The next call of Reopen makes the mark
+// invalid, so marks need no clearing.
 type mark struct{ span, rows uint64 }
 
 // A Column is a slice of rows that can be restored. While a frame is open, the column saves the
-// value of each row before the first write in that frame. Rows from Log.prot on are free, which
-// means that they are written without being saved.
+// value of each row before the first write in that frame. It does not save rows at or above
+// Log.prot, because no restore needs them. These rows are free.
 //
 // Live has the current rows, and Log the saved values. Code that writes to Live first calls Unsaved
 // or one of the Touch methods.
@@ -27,20 +27,21 @@ type Column[T any] struct {
 	front int
 }
 
-// A Log is the part of a column that is independent of its row type: which rows are saved, and the
-// saved values.
+// A Log is the part of a column that does not depend on the type of the rows. It knows which rows
+// are saved, and holds the saved values.
 //
 //	marks  one for each block of 64 rows: the rows that the open span has saved
 //	logs   one for each frame: runs of row numbers and the saved rows
 //
-// prot, the protected length, is the maximum length of the column at the start of any retained
-// frame. A restore may need all rows below prot, even those above the current length. So these rows
-// are saved before a write.
+// The field prot is the protected length: rows below prot are saved before a write. It is at least
+// the length of the column at the start of each retained frame. A restore needs all these rows,
+// even if the column is shorter now. Readers can increase prot.
 type Log struct {
 	marks []mark
 	span  uint64
 	prot  int
-	// The address of the data pointer of the slice Live.
+	// Points to the data pointer of the slice Live. So the Log finds the rows after Live has been
+	// reallocated.
 	live *unsafe.Pointer
 	// The number of the column among the columns of its clock.
 	number int
@@ -161,8 +162,8 @@ func (c *Column[T]) saveSlow(i int) {
 	}
 }
 
-// Note marks row i as saved, reports it to the readers and returns true. If a log is open, Note
-// does nothing and returns false.
+// Note handles a save if no log is open. It marks row i as saved and reports it to the readers, but
+// saves no value. It then returns true. If a log is open, Note only returns false.
 //
 //go:noinline
 func (l *Log) Note(i int) bool {
@@ -210,8 +211,8 @@ func (c *Column[T]) TouchRange(lo, hi int) {
 	}
 }
 
-// TouchRows calls Touch for several rows. Bit i of words selects row base+rows[i]. It skips bits
-// for which rows[i] is NoRow.
+// TouchRows calls Touch for several rows. Bit i of words is bit i%64 of words[i/64]. If it is set,
+// TouchRows touches row base+rows[i], unless rows[i] is NoRow.
 func (c *Column[T]) TouchRows(words []uint64, rows []uint32, base int) {
 	if c.Log.prot == 0 {
 		return
@@ -243,9 +244,9 @@ func notNone(r uint32) int {
 	return 1
 }
 
-// TouchEach calls Touch for rows[:n], which may contain a row more than once. It reads the marks of
-// all these rows before it copies a row, so their cache misses overlap. TouchEach overwrites the
-// array rows.
+// TouchEach calls Touch for rows[:n]. A row may occur more than once. TouchEach reads the marks of
+// all these rows before it copies the first row. So the processor can load several marks into the
+// cache at the same time. TouchEach overwrites the array rows.
 func (c *Column[T]) TouchEach(rows *[64]uint32, n int) {
 	switch {
 	case c.Log.prot == 0:
@@ -269,8 +270,8 @@ func (c *Column[T]) TouchEach(rows *[64]uint32, n int) {
 	}
 }
 
-// markEach marks rows[:n] as saved. It moves the rows that were not marked before to the front of
-// the array, and returns their number.
+// markEach marks rows[:n] as saved. It moves the rows that must now be saved to the front of the
+// array, and returns their number. These are the protected rows that were not marked before.
 func (l *Log) markEach(rows *[64]uint32, n int) (fresh int) {
 	marks, span, prot := l.marks, l.span, l.prot
 	for _, r := range rows[:n] {
@@ -291,8 +292,8 @@ func (l *Log) markEach(rows *[64]uint32, n int) (fresh int) {
 	return fresh
 }
 
-// FetchRows reads a byte of each existing row in rows, to bring the rows into the cache. It tests
-// every row number, because finding the set bits of a word can be slower.
+// FetchRows reads a byte of each row in rows, to bring the rows into the cache. It skips NoRow and
+// other numbers of rows that do not exist.
 func (c *Column[T]) FetchRows(rows []uint32) (sum byte) {
 	if c.empty() {
 		return 0
@@ -311,8 +312,8 @@ func (c *Column[T]) empty() bool {
 	return unsafe.Sizeof(zero) == 0
 }
 
-// skip returns the first row at or after lo whose block of 64 rows is not completely saved. It is a
-// shortcut for ranges in which all rows are saved.
+// skip returns the start of [lo, hi) without its leading blocks that are completely saved. A block
+// has 64 rows. So a range in which all rows are saved costs little time.
 func (l *Log) skip(lo, hi int) int {
 	for lo&63 == 0 && lo+64 <= hi && l.marks[lo>>6] == (mark{l.span, ^uint64(0)}) {
 		lo += 64
@@ -361,8 +362,8 @@ func (l *Log) saveRows(lo, hi int) {
 	}
 }
 
-// open makes the newest log the open log. The parameter marks is a new serial number, so all older
-// marks become invalid.
+// open makes the newest log the open log, to which saves append rows. The parameter marks is a new
+// serial number, so all older marks become invalid.
 func (l *Log) open(marks uint64, prot int) {
 	l.span, l.prot = marks, l.pick(prot)
 	l.reserve(l.prot)

@@ -14,7 +14,8 @@ func (t *Tracker) Protected() int {
 	return max(t.topProt(), t.height())
 }
 
-// Followed returns the number of rows of t that must be reported to readers before a write.
+// Followed returns the number of rows of t that a DirtySet follows. A write of such a row must be
+// reported first.
 func (t *Tracker) Followed() (rows int) {
 	for _, n := range t.readers {
 		rows = max(rows, n.seen)

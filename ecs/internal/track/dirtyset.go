@@ -1,12 +1,15 @@
 package track
 
-// A DirtySet tells a reader which rows of a tracker were written since the reader's last Clear. It
-// works with and without an open frame. [Tracker.Follow] returns a DirtySet.
+// A DirtySet tells a reader which rows of a tracker were written since the reader's last call of
+// Clear. It works with and without an open frame. [Tracker.Follow] returns a DirtySet.
 //
-// The field seen is the number of rows at the last Clear. If seen is less than N, rows [seen, N)
-// were added since that Clear. If N is less than seen, rows [N, seen) were removed. The field words
-// has a bit for each row below seen, which is 1 if the row was written. The field touched lists the
-// indices of the words that are not 0.
+//	seen      number of rows at the last Clear
+//	words     one bit for each row below seen, which is 1 if the row was written
+//	touched   indices of the words that are not 0
+//	all       set if all rows were replaced
+//
+// The reader compares seen with N, the present number of rows. For example, seen is 10. If N is 12,
+// rows 10 and 11 were added. If N is 8, rows 8 and 9 were removed.
 //
 // Rows are reported when they are saved or restored. A reader adds a cost only to the first write
 // of a row after each Clear.
@@ -21,7 +24,8 @@ type DirtySet struct {
 // Any reports whether a row may have been written, added or removed.
 func (n *DirtySet) Any() bool { return len(n.touched) > 0 || n.seen != n.t.N || n.all }
 
-// All reports whether all rows were replaced. If so, no bit of a row is set and seen is 0.
+// All reports whether all rows count as new: they were replaced, or n is new and was never cleared.
+// In this case, Len is 0.
 func (n *DirtySet) All() bool { return n.all }
 
 // Len returns the number of words that have written rows. A word covers 64 rows.
@@ -35,8 +39,8 @@ func (n *DirtySet) Word(i int) (row int, written uint64) {
 	return int(w) << 6, n.words[w]
 }
 
-// Order sorts the words by row, unless the sort would cost more than O(Len). The reader then visits
-// the rows in memory order.
+// Order sorts the words by row, so that the reader visits the rows in memory order. It does nothing
+// if few of the words have written rows, because the sort would then cost too much.
 func (n *DirtySet) Order() {
 	if len(n.touched) < len(n.words)/16 {
 		return
@@ -60,8 +64,8 @@ func (n *DirtySet) Clear() {
 	n.t.Span |= stale
 }
 
-// stale is a bit that is not set in any span number of a clock. Setting it in Tracker.Span makes
-// the next change call Reopen.
+// stale is a bit of Tracker.Span that no span number of a clock has. DirtySet.Clear sets it. Open
+// then finds a span other than the clock's, and calls Reopen.
 const stale = 1 << 63
 
 func (n *DirtySet) forget() {

@@ -2,20 +2,21 @@ package track
 
 import "unsafe"
 
-// SaveMember saves what the addition of a member at row i overwrites. These are row i of dense, row
-// i of data, and the entry of index e in page p. It skips values that are already saved. The code
-// of the three saves is repeated here, because a call for each would cost more than the save.
+// SaveMember saves the values that a storage overwrites when it adds a member in row i. These are
+// row i of dense, row i of data, and the entry of index e in page p. It skips values that are
+// already saved. The code of the three saves is repeated here, because a call for each would cost
+// more than the save.
 //
-// Rows of data must have no pointers and no Clone. Rows of dense have 8 bytes. Every write of a row
-// of dense also writes the row of data. So if the row of dense is already saved, the row of data is
-// saved too.
+// Rows of data must have no pointers and no Clone. Rows of dense must have 8 bytes. Each caller
+// that writes a row of dense also writes the row of data. So if the row of dense is already saved,
+// SaveMember does not look at the row of data.
 //
 //go:noinline
 func SaveMember(dense, data *Log, s *Sparse, p *Page, e uint32, i int) {
 	if bit := uint64(1) << (uint(i) & 63); i < dense.prot {
 		if m := dense.markOf(i); m.rows&bit == 0 {
 			m.rows |= bit
-			if i < data.prot { // For a tag, data.prot is 0.
+			if i < data.prot { // A tag has no values, so data.prot is 0.
 				if m := data.markOf(i); m.rows&bit == 0 {
 					m.rows |= bit
 					if tip := data.tip; tip.ready() && tip.note(uint32(i), true) {

@@ -45,7 +45,8 @@ func (a *table) init(c *Clock) {
 	a.rows.Settle = a.settle
 }
 
-// settle clears the values that no restore or redo needs, as a storage does.
+// settle clears the values in rows that neither a restore nor a redo can bring back. A storage does
+// the same.
 func (a *table) settle() {
 	if lo := max(a.rows.N, a.rows.Prot); lo < len(a.values.Live) && !a.rows.clock.Undone {
 		clear(a.values.Live[lo:])
@@ -243,7 +244,7 @@ func (l *timeline) restore(k int) bool {
 		return false
 	}
 	l.absorb()
-	// Undone frames cannot be redone on another state.
+	// If the restore changes the state, the undone frames no longer follow it. Drop them.
 	if k < len(l.frames)-1 || fmt.Sprint(l.states[k]) != fmt.Sprint(l.now) {
 		l.end()
 	}
@@ -332,8 +333,8 @@ func (l *timeline) pin() bool {
 	l.past = &pastTable{l.top().ID, Pin(&a.keys, a.rows.N), Pin(&a.values, a.rows.N), Pin(&a.tiles, a.rows.N), l.now[0]}
 	l.read = true
 	a.rows.Protect(a.rows.Lengths)
-	// In a new span, trackers that are already open are opened again. Then they see the protected
-	// rows.
+	// A new span makes every tracker call Reopen before its next change. Reopen then protects the
+	// pinned rows.
 	l.clock.Span++
 	return true
 }
@@ -426,8 +427,8 @@ func (l *timeline) checkSince(a *table, k int, want tableCopy) error {
 	return nil
 }
 
-// checkThen compares the table a, at the start of frame id, with the expected contents in want. If
-// ahead is set, the frame is undone and checkThen uses its end.
+// checkThen reads table a through an AsOf at the start of frame id, and compares the rows with
+// want. If ahead is set, the frame is undone, and checkThen reads the end of the frame.
 func checkThen(a *table, id uint64, ahead bool, want tableCopy) error {
 	then := NewAsOf(&a.rows, &a.values.Log, &a.tiles.Log)
 	then.CatchUp(id, ahead)

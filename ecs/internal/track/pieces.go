@@ -2,18 +2,22 @@ package track
 
 import "unsafe"
 
-// Rows of more than 256 bytes without pointers are large. The log of a large column counts pieces
-// of rows where other logs count rows. Before the first write in a frame, all pieces of the row are
-// saved. When the frame ends, only pieces that differ from the live pieces stay in the log. In this
-// example, a row has four pieces, and a write of row 2 changes only piece 9:
+// A large row has more than 256 bytes and no pointers. It is divided into pieces. The log of a
+// column with large rows counts pieces where other logs count rows.
+//
+// Before the first write of a row in a frame, the log saves all pieces of the row. When the frame
+// ends, the log drops the pieces that are equal to the live pieces. In this example, a row has four
+// pieces, and a write of row 2 changes only piece 9:
 //
 //	                              pieces in the log
 //	before row 2 is written       8 9 10 11
 //	after the end of the frame    9
 //
-// A row or piece that is in no log since a boundary still has its value from that boundary. So the
-// same code merges, exchanges and restores logs of rows and logs of pieces. Only a reader of an old
-// large row has to compose it: the reader copies the oldest value of each piece over the live row.
+// If no log since a boundary has a row, the row still has its value from that boundary. The same is
+// true of pieces. So the same code merges, exchanges and restores logs of rows and logs of pieces.
+//
+// Only the code that reads old rows is different. It copies the live row. Then it copies the oldest
+// saved value of each piece over this copy.
 const (
 	largeRow   = 256
 	pieceBytes = 64 // Maximum size of a piece.
@@ -106,7 +110,7 @@ func (u *undoStack) dropUnchanged() {
 	l.cut(l.pared)
 	for _, c := range whole {
 		spans, n := u.differing(c, l.repeats)
-		// Keep the chunk if compacting it would save less than half of its memory.
+		// If more than half of the pieces have changed, keep the chunk as it is.
 		if 2*n > c.rows.n && !l.repeats {
 			l.add(c)
 			continue
@@ -133,7 +137,8 @@ func (u *undoStack) dropUnchanged() {
 }
 
 // differing returns the pieces of c that differ from the live pieces, and their number. If repeats
-// is set, it skips pieces that are already in Clock.Seen, and adds all other pieces to Seen.
+// is set, a piece may occur more than once in the log, and only the first occurrence counts.
+// Clock.Seen then contains the pieces that have occurred.
 func (u *undoStack) differing(c *chunk, repeats bool) (spans []Span, n int) {
 	spans = u.clock.spans[:0]
 	differ := func(piece, n uint32, p unsafe.Pointer) { spans = u.appendDiffering(spans, piece, n, p) }
@@ -154,8 +159,8 @@ func (u *undoStack) differing(c *chunk, repeats bool) (spans []Span, n int) {
 }
 
 // appendDiffering appends to spans the pieces that differ from the live pieces. It compares n
-// pieces, beginning with the given piece. Their saved values are at p. It compares several pieces
-// at once until it finds a difference.
+// pieces, beginning with the given piece. Their saved values are at p. To save time, it compares
+// several pieces at once until it finds a difference.
 func (u *undoStack) appendDiffering(spans []Span, piece, n uint32, p unsafe.Pointer) []Span {
 	live := u.rows.from(int(piece))
 	same := func(lo, hi uint32) bool {
@@ -183,8 +188,9 @@ func (u *undoStack) appendDiffering(spans []Span, piece, n uint32, p unsafe.Poin
 	return spans
 }
 
-// readLarge implements [Spans.Read] for large rows. If the log holds whole rows only, the spans
-// refer to the memory of the log. Otherwise readLarge composes the rows in newly allocated memory.
+// readLarge implements [Spans.Read] for large rows. If the log has all pieces of each row side by
+// side, the spans refer to the memory of the log. Otherwise readLarge allocates memory. It copies
+// the live rows there, and then copies the saved pieces over them.
 func (s *Spans) readLarge(l *Log, k int) {
 	n := uint32(l.pieces)
 	whole := true

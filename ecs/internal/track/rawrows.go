@@ -4,7 +4,8 @@ import "unsafe"
 
 // RawRows gives access to the live rows of a column as untyped memory.
 type RawRows struct {
-	// The address of the data pointer of the slice of live rows.
+	// Points to the data pointer of the slice of live rows. So At finds the rows after the slice
+	// has been reallocated.
 	live *unsafe.Pointer
 	size uintptr
 }

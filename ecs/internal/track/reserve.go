@@ -22,8 +22,9 @@ func (c *Column[T]) resize(rows int) {
 // Take replaces the live rows by the given slice, without a copy.
 func (c *Column[T]) Take(rows []T) { c.Live, c.front = rows, 0 }
 
-// Bytes returns the memory size of the live rows, including the free rows in front of them and the
-// spare capacity. Above 32 KiB, Go's allocator rounds up to whole pages.
+// Bytes returns the memory size of the live rows. It includes the free rows in front of them and
+// the spare capacity. Go's allocator gives sizes above 32 KiB in whole pages, so Bytes rounds them
+// up.
 func (c *Column[T]) Bytes() int64 {
 	const small, page = 32 << 10, 8 << 10
 	var zero T
@@ -43,9 +44,10 @@ const (
 // lead returns the number of rows to leave free in front of the live rows. The free rows make the
 // columns of a storage start in the first, second or third cache line of a page.
 //
-// If all columns started at a page boundary, rows with the same number would share a few sets of
-// the first-level cache. These sets hold eight to twelve lines, too few for an entity with ten
-// components. A wider spread makes destroying an entity up to twice as slow in large worlds.
+// If all columns started at a page boundary, row 0 of every column would belong to the same set of
+// the first-level cache. A set holds only eight to twelve lines. An entity with ten components
+// needs more. If columns started in more than three different lines, destroying an entity would
+// take up to twice as long in large worlds.
 func (c *Column[T]) lead(rows int) int {
 	var zero T
 	size := int(unsafe.Sizeof(zero))

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Columns start at three different line numbers in a page. An entity with ten components uses
-// thirty arrays, but the first-level cache holds only eight to twelve lines with the same line
-// number.
+// Columns start in three different cache lines of a page. An entity with ten components uses thirty
+// arrays. The first-level cache can hold only eight to twelve lines that have the same position in
+// their pages.
 func TestColumn_StartsAtThreeCacheLines(t *testing.T) {
 	const columns, rows = 30, 10_000
 	clock := new(Clock)

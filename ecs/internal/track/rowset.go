@@ -12,8 +12,9 @@ type Run struct{ Row, N uint32 }
 // empty and clears only the words that it wrote.
 type RowSet struct{ words []uint64 }
 
-// Add adds the rows of r. It calls added, in ascending order, for every span of rows that was not
-// in the set before. A span does not cross a multiple of 64 unless all rows of r are new.
+// Add adds the rows of r. It calls added for the rows that were not in the set before, in ascending
+// order. Each call passes n consecutive rows, beginning with the given row. If all rows of r are
+// new, Add makes a single call. Otherwise each call passes rows of one block of 64 rows.
 func (s *RowSet) Add(r Run, added func(row, n uint32)) {
 	for need := int(r.Row+r.N+63) / 64; len(s.words) < need; {
 		s.words = append(s.words, make([]uint64, max(16, need-len(s.words)))...)
@@ -64,8 +65,8 @@ func blockMask(from, to uint32) uint64 {
 	return ^uint64(0) << (from & 63) & (^uint64(0) >> (63 - (to-1)&63))
 }
 
-// Drain calls f for every span of rows in the set, in ascending order, and empties the set. A span
-// does not cross a multiple of 64.
+// Drain empties the set. It calls f for all rows that were in the set, in ascending order, as
+// ranges [lo, hi). Each range is within one block of 64 rows.
 func (s *RowSet) Drain(f func(lo, hi int)) {
 	for i, word := range s.words {
 		for word != 0 {

@@ -36,7 +36,7 @@ func (c *Column[T]) fit(rows int) {
 	}
 }
 
-// reach returns 0, because no saved entry prevents a sparse array from shrinking.
+// reach returns 0, because a sparse array keeps all its pages when it shrinks.
 func (s *Sparse) reach() int { return 0 }
 
 func (s *Sparse) shrink(int) {
@@ -46,7 +46,8 @@ func (s *Sparse) shrink(int) {
 
 func (s *Sparse) fit(int) { s.Pages = Fitting(s.Pages) }
 
-// reach returns the number of live rows that a column needs to hold every row saved in its logs.
+// reach returns the highest row number in the logs plus 1, or 0 if the logs are empty. A restore
+// writes saved values into these rows, so the column must keep them when it shrinks.
 func (u *undoStack) reach() (rows int) {
 	for _, list := range [2][]*undoLog{u.logs, u.forward} {
 		for _, l := range list {

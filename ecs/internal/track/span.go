@@ -22,8 +22,9 @@ func (c *Column[T]) OldRow(s *Span) *T { return (*T)(s.old) }
 // reuses its memory.
 type Spans struct {
 	all []Span
-	// The order of the spans, one element per span. The upper half is the first row of the span.
-	// The lower half is its position in the field all. Empty if the field all is already sorted.
+	// Keys that sort the spans: one for each span, or none if the field all is already sorted. The
+	// upper half of a key is the first row of the span. The lower half is the position of the span
+	// in the field all.
 	order []uint64
 	// Second buffer of the sort.
 	other []uint64
@@ -52,9 +53,8 @@ func (s *Spans) Seek(k int, row uint32) int {
 	return Search(k, s.Len(), behind)
 }
 
-// Spans returns all spans. If order is empty, the spans are sorted by row. Otherwise the elements
-// of order are sorted by row. The lower half of each element is the index of a span in the result
-// all.
+// Spans returns all spans. If order is empty, all is sorted by row. Otherwise the i-th span by row
+// is all[uint32(order[i])].
 func (s *Spans) Spans() (all []Span, order []uint64) { return s.all, s.order }
 
 // Reset empties s and drops its references to the memory of logs.
@@ -66,9 +66,9 @@ func (s *Spans) Reset() {
 // Add adds n rows, beginning with the given row, without old values. Call Sort afterwards.
 func (s *Spans) Add(row, n uint32) { s.all = append(s.all, Span{row, n, nil}) }
 
-// Read fills s, which must be empty, with the oldest values in the logs of l from position k on,
-// each row once. These values were live when log k was opened. The logs must not be bare. s is
-// valid until the logs change.
+// Read fills s with the rows in the logs of l from position k on. Each row occurs once, with its
+// oldest value in these logs. This value was live when log k was opened. Before the call, s must be
+// empty. The logs must not be bare. s is valid until the logs change.
 func (s *Spans) Read(l *Log, k int) {
 	if l.pieces > 1 {
 		s.readLarge(l, k)
@@ -103,7 +103,7 @@ func (s *Spans) Sort() {
 	for i := range s.all {
 		row := s.all[i].Row
 		s.order[i] = uint64(row)<<32 | uint64(i)
-		// falls is negative if any row is smaller than the row before it.
+		// falls becomes negative if a row is smaller than the row before it.
 		falls |= int64(row) - last
 		last, ones = int64(row), ones|row
 	}

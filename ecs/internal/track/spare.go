@@ -1,9 +1,9 @@
 package track
 
-// A log keeps the chunks that it has released as spares, by size, for reuse. A history that retains
-// few old ticks releases many small chunks and reuses few, so spares would grow without bound. The
-// limit for chunks in use and spares together is 1.25 times the peak of chunks in use, plus
-// leastSpare.
+// A log that releases a chunk keeps it for reuse, as a spare. Without a limit, the spares could use
+// more and more memory. For example, a history that retains few old ticks releases many small
+// chunks, but reuses few of them. The limit for used and spare chunks together is 1.25 times the
+// peak of used chunks, plus leastSpare.
 
 // leastSpare is the number of bytes of spare chunks that are always allowed.
 const leastSpare = 64 << 10

@@ -32,7 +32,8 @@ const cacheLine = 64
 // rounds up by more.
 const pageLines = 4
 
-// noRows is the initial memory of a new page, with the free space in front of it.
+// noRows is copied into each new page. It contains NoRow in all entries, and also in the free space
+// in front of the page.
 var noRows = func() (rows [((pageLines-1)*cacheLine + 4*PageSize) / 8]uint64) {
 	for i := range rows {
 		rows[i] = uint64(NoRow)<<32 | uint64(NoRow)
@@ -45,8 +46,8 @@ func NewPage(number int) *Page {
 	lead := number % pageLines * cacheLine
 	before := noRows[:(lead+4*PageSize)/8]
 	memory := make([]uint64, (lead+int(unsafe.Sizeof(Page{})))/8)
-	// The compiler merges a make with a copy that follows it directly. So Go clears only the rest
-	// of the memory, which holds the marks.
+	// If a copy directly follows make, Go does not clear the memory that copy overwrites. So it
+	// clears only the marks, at the end of the page.
 	copy(memory, before)
 	return (*Page)(unsafe.Pointer(&memory[lead/8]))
 }
@@ -58,9 +59,10 @@ func NewPage(number int) *Page {
 //
 // A Sparse is tracked like a column, with two differences:
 //
-//   - An entry is saved before a write only if its old value is below prot. Other entries cannot
-//     refer to a row that may be restored.
-//   - A bare frame records no entries. They can be derived from rows, which store their index.
+//   - An entry is saved before a write only if it refers to a row below prot. No restore brings
+//     back other rows.
+//   - A bare frame records no entries. Each row stores its index, so the entries can be computed
+//     from the rows.
 //
 // Init initializes a Sparse.
 type Sparse struct {

@@ -7,7 +7,8 @@ import (
 // Lengths are the counters of a tracker that a frame saves, in addition to the rows.
 type Lengths struct {
 	N int // Number of rows in use. They are the first rows.
-	// Number of rows that a restore needs, if that number is larger than N.
+	// Number of rows that a restore needs, if there are more than N. For example, the registry of a
+	// world also keeps free entities, in the rows after the alive entities.
 	Total int
 	// A number that the owner of the tracker defines. It is saved and restored with the lengths.
 	Extra int
@@ -16,15 +17,16 @@ type Lengths struct {
 // height returns the number of rows that a restore may need.
 func (l Lengths) height() int { return max(l.N, l.Total) }
 
-// A record holds the lengths of a tracker that one frame saved. The logs of the columns at the same
-// position hold the rows.
+// A record holds the lengths that a tracker had at the start of one frame. The logs of the columns
+// at the same position hold the rows.
 //
-// When its frame is dropped or merged with a neighbour, a record is marked as removed and keeps its
-// place with an empty log. Removed records are deleted together once there are enough of them. So
-// the cost does not depend on the length of the history. The newest record is never marked as
-// removed.
+// A record is removed when its frame is dropped or merged with a neighbour. At first it is only
+// marked as removed: it keeps its place in the list, with an empty log. When more than a quarter of
+// the records are marked, all marked records are deleted together. So the time for one removal does
+// not depend on the length of the history. The newest record is never marked as removed.
 type record struct {
-	// The id of the record's frame. In a removed record, it is an id that keeps the list sorted.
+	// The id of the record's frame. A removed record has the id of an earlier record, or 0. So the
+	// list stays sorted by id.
 	frame uint64
 	Lengths
 	// The maximum of Lengths.height of this record and all older records.
@@ -64,15 +66,15 @@ type Tracked interface {
 	bareLog(i int) bool
 }
 
-// A Tracker manages columns that change together, and their common lengths, through the frames of
-// its clock. A tracker has a record of a frame only if something changed in the frame. Every change
-// begins with a call of Open.
+// A Tracker manages columns that change together, such as the columns of a storage, and their
+// common lengths. Every change begins with a call of Open. The first change in a frame adds a
+// record of the frame. If nothing changes in a frame, the tracker has no record of it.
 //
 // Init initializes a Tracker.
 type Tracker struct {
 	clock *Clock
-	// The clock's span at the last call of Reopen. The bit stale may be set in addition, so that
-	// the next Open calls Reopen.
+	// The clock's span at the last call of Reopen. Open calls Reopen if it differs from the present
+	// span of the clock. The bit stale makes it differ.
 	Span uint64
 	// Serial number of the last call of Reopen. Only marks with this number are valid.
 	marks uint64
@@ -92,12 +94,13 @@ type Tracker struct {
 	forward []record
 	columns []Tracked
 
-	// If set, frames save nothing of this tracker.
+	// If set, frames save nothing of this tracker, and a restore does not change it.
 	Exempt bool
-	// Set by Open. Cleared by the code that looks for changes.
+	// Set by Reopen. If the tracker is exempt, a recorder clears it when it records the changes.
 	Changed bool
 
-	// Called when Prot or the lengths may have decreased. May be nil.
+	// Called when Prot or the lengths may have become smaller. The owner can then clear rows that
+	// no restore needs. May be nil.
 	Settle func()
 	// Called when rows were restored, undone or redone. May be nil.
 	Rewound func(before Lengths)
@@ -123,8 +126,8 @@ func (t *Tracker) Open() {
 	}
 }
 
-// Reopen does the work of Open. Code that replaces all rows calls Reopen directly, to prepare the
-// columns even if they are prepared already.
+// Reopen does the work of Open, even if the columns are already prepared in this span. Code that
+// replaces all rows calls Reopen directly.
 //
 //go:noinline
 func (t *Tracker) Reopen() {
@@ -154,8 +157,8 @@ func (t *Tracker) openColumns() {
 	}
 }
 
-// least returns the smallest Prot that is enough for the readers. The frames may need a larger
-// Prot.
+// least returns the smallest Prot that protects all rows that readers need. Frames may need a
+// larger Prot.
 func (t *Tracker) least() int {
 	rows := t.floor
 	for _, n := range t.readers {
@@ -200,8 +203,8 @@ func (t *Tracker) topProt() int {
 	return 0
 }
 
-// Protect makes t save all rows below l.height() before they are written. As-of readers need these
-// rows, even if no frame does.
+// Protect makes t save all rows below l.height() before they are written. As-of readers need the
+// old values of these rows. Frames may need fewer rows.
 func (t *Tracker) Protect(l Lengths) { t.floor = max(t.floor, l.height()) }
 
 // Unprotect removes the minimum that Protect set.
@@ -248,8 +251,8 @@ func (t *Tracker) Replaced() {
 	}
 }
 
-// Lengthen sets N to n in the tracker and in every record, so a restore of any frame also has the
-// new rows.
+// Lengthen sets N to n, in the tracker and in every record. So if a restore goes back to any frame,
+// the tracker still has n rows.
 func (t *Tracker) Lengthen(n int) {
 	t.N = n
 	for i := range t.recs {
@@ -265,16 +268,16 @@ func (t *Tracker) settled() {
 	}
 }
 
-// lowered recomputes Prot after records were removed. The clock starts a new span afterwards, so
-// Open passes Prot to the columns before the next write.
+// lowered recomputes Prot after records were removed. It does not tell the columns. The clock then
+// starts a new span, so the next Open passes Prot to the columns.
 func (t *Tracker) lowered() {
 	t.Prot = max(t.least(), t.topProt())
 	t.settled()
 }
 
-// Since returns the position of the first record of frame id or a later frame, and the lengths at
-// the start of that frame. The logs of the record have the same position. ok is false if nothing
-// changed since the start of frame id.
+// Since returns the lengths at the start of frame id, and a position k. The records from position k
+// on contain the changes since then. So do the logs from the same position on. ok is false if
+// nothing has changed since the start of frame id.
 func (t *Tracker) Since(id uint64) (k int, before Lengths, ok bool) {
 	if k = t.find(id); k == len(t.recs) {
 		return k, t.Lengths, false
@@ -315,9 +318,9 @@ func (t *Tracker) find(id uint64) int {
 	return k
 }
 
-// findBefore returns the same as find(), but is faster for an id directly before a known frame. The
-// caller has found k for the frame directly after id. So findBefore looks only at the newest record
-// before k.
+// findBefore returns the same result as find(id), but is faster. The parameter k must be the result
+// of find for the frame directly after id. So findBefore looks only at the last record before k
+// that is not removed.
 func (t *Tracker) findBefore(k int, id uint64) int {
 	for i := k - 1; i >= t.oldest; i-- {
 		if r := &t.recs[i]; !r.removed {
@@ -365,8 +368,8 @@ func (t *Tracker) rewound(before Lengths) {
 	t.lowered()
 }
 
-// Undo reverts the changes of the newest record and stores them for Redo as changes of frame id. id
-// must be smaller than the id of the frame that was undone before.
+// Undo reverts the changes of the newest record. It stores them for Redo, as changes of the frame
+// with the given id. The next Undo must have a smaller id.
 func (t *Tracker) Undo(id uint64) {
 	k := len(t.recs) - 1
 	r := t.recs[k]
@@ -412,9 +415,9 @@ func (t *Tracker) cut(k int) {
 	t.oldest = min(t.oldest, k)
 }
 
-// Release removes the boundary between two consecutive frames. f: the second frame, older: the
-// first frame. It merges the record of f into the record of older. Afterwards older lists t as
-// touched.
+// Release merges frame f into the frame older, which is directly before f. So no restore can go
+// back to the boundary between them. If both frames have a record of t, Release merges the records.
+// If only f has one, it becomes the record of older. Afterwards older lists t as touched.
 func (t *Tracker) Release(f, older *Frame) {
 	k := t.find(f.ID)
 	before := t.findBefore(k, older.ID)
@@ -448,9 +451,9 @@ func (t *Tracker) Drop(id uint64) {
 	t.remove(k, k)
 }
 
-// remove marks recs[k], whose logs are empty, as removed. It updates the protected lengths of the
-// later records. All records between positions k and last must be marked as removed. They get the
-// frame id of recs[k-1], so that recs stays sorted.
+// remove marks recs[k] as removed. The logs of recs[k] must be empty. All records between positions
+// k and last must already be marked as removed. They get the frame id of recs[k-1], so that recs
+// stays sorted. remove also updates the protected lengths of the later records.
 func (t *Tracker) remove(k, last int) {
 	var before record
 	if k > 0 {

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// A rowsOf performs the operations of a log that depend on the type of the rows. The logs store
-// rows as untyped memory with a known row size. So the code of logs is compiled once, and not for
-// every component type of a program.
+// A rowsOf performs the few operations of a log that depend on the type of the rows. All other code
+// of logs handles rows as untyped memory of a known size. So Go compiles that code once, and not
+// once for every component type.
 type rowsOf interface {
 	// alloc returns zeroed memory for n rows.
 	alloc(n int) unsafe.Pointer
@@ -24,7 +24,7 @@ type rowsOf interface {
 	move(dst, src unsafe.Pointer, n int)
 	wipe(p unsafe.Pointer, n int)
 
-	// fit shrinks the live rows to at most the given number, without spare capacity.
+	// fit frees the spare capacity of the live rows, and all rows above the given number.
 	fit(rows int)
 }
 
@@ -48,7 +48,8 @@ const (
 	// The size of a full chunk. It is large enough to save a range of rows in few copies.
 	chunkBytes   = 64 << 10
 	maxChunkRows = 4096
-	// Each chunk of a log is four times as large as the chunk before it, until this size class.
+	// The size class of a full chunk. Each chunk of a log is four times as large as the chunk
+	// before it, until the chunks have this size class.
 	fullSizeClass = 4
 )
 
@@ -61,7 +62,8 @@ type chunk struct {
 	rung int
 }
 
-// noRoom is a chunk without free space.
+// noRoom is a chunk without free space. If the field tip of an undoStack is noRoom, every save
+// takes the slow path.
 var noRoom = new(chunk)
 
 // An undoLog holds the rows that one frame saved, oldest first. After a merge of two frames, a row
@@ -72,9 +74,11 @@ type undoLog struct {
 	first [1]*chunk
 	// Number of rows in all chunks except the last.
 	size int
-	// Number of rows after the last compaction. See [undoStack.tidy].
+	// Number of rows after the last compaction. When the log has more than twice as many rows,
+	// [undoStack.tidy] compacts it again.
 	kept int
-	// Number of leading chunks whose unchanged rows were dropped: see [undoStack.dropUnchanged].
+	// Number of chunks at the start of the log that [undoStack.dropUnchanged] has already
+	// processed. No rows are appended to these chunks.
 	pared int
 	// Set if a row may occur more than once.
 	repeats bool
@@ -117,8 +121,8 @@ type undoStack struct {
 	logs    []*undoLog // Oldest first. The last log is open.
 	forward []*undoLog // Undone logs. A redo starts with the last log.
 	top     *undoLog   // The open log, or nil.
-	// The last chunk of the field top if the fast path may append a row to that chunk, else noRoom.
-	// pick() sets this field to noRoom, and placeSlow() sets it to the last chunk.
+	// The chunk to which the fast path of saves appends rows. It is the last chunk of the field
+	// top. It is noRoom while every save must take the slow path.
 	tip *chunk
 
 	rows rowsOf
@@ -131,20 +135,23 @@ type undoStack struct {
 	Moving func(Run)
 	// Called with rows after they were restored, undone or redone. May be nil.
 	Moved func(Run)
-	// A row whose number has none of these bits begins a new run. With PageMask, no run crosses a
-	// page.
+	// A mask of row numbers. A row that has none of these bits begins a new run. A sparse array
+	// uses PageMask, so each run ends with its page.
 	split uint32
 	// Set if rows hold pointers. Recycled chunks are then zeroed.
 	wipes bool
-	// Set if rows are derived from other columns. A bare frame records no runs of derived rows.
+	// Set if the rows can be computed from other columns, like the entries of a sparse array. Such
+	// rows are called derived. A bare frame does not record derived rows.
 	Follows bool
-	// Set if a reader needs the old values, so that bare frames save values too.
+	// Set if a reader needs the old values of this column. Bare frames then save values too.
 	Keeps bool
 	// Readers that are notified of rows that are saved or restored.
 	readers []*DirtySet
-	// Incremented when rows are added to a log, except by the fast path, which appends to tip.
+	// Increases when a save takes the slow path. A reader that must notice the next save disables
+	// the fast path: see [AsOf.CatchUp].
 	saves uint64
-	// Incremented when saved rows are restored or moved, because their memory is then reused.
+	// Increases when saved values are restored or moved. Pointers to saved values are then invalid,
+	// because their memory is reused.
 	moves uint64
 
 	// Recycled chunks with memory for values, by size class.
@@ -168,8 +175,9 @@ type undoStack struct {
 }
 
 // push opens a new, empty log. Before that, it drops unchanged pieces of large rows from the last
-// log. The parameter bare asks for a log without values. The log stores them anyway if Keeps is
-// set, or if the parameter read is set and rows are not derived.
+// log. The parameter bare asks for a log without values. The parameter read says that as-of readers
+// exist. The log stores values anyway in two cases: if Keeps is set, or if read is set and the rows
+// are not derived.
 func (u *undoStack) push(bare, read bool) {
 	u.dropUnchanged()
 	var l *undoLog
@@ -183,9 +191,9 @@ func (u *undoStack) push(bare, read bool) {
 	u.top = l
 }
 
-// pick makes the newest log the open log. It returns the number of rows to protect: prot, or 0 for
-// derived rows that no restore needs. If the column has no log, rows are reported to readers, but
-// their values are not saved.
+// pick makes the newest log the open log, and returns the number of rows to protect. This number is
+// prot. But it is 0 for derived rows if the open log stores no values. If the column has no log, a
+// save reports the row to readers and stores nothing.
 func (u *undoStack) pick(prot int) int {
 	u.top, u.tip = nil, noRoom
 	if k := len(u.logs); k > 0 {
@@ -203,8 +211,9 @@ func (u *undoStack) save(row, n int) {
 	u.keep(row, u.rows.from(row), n, u.pieces)
 }
 
-// keep appends n rows to the open log, beginning with the given row. Their values are at p. The
-// parameter whole is the number of pieces of a row: all pieces of a row go into one chunk.
+// keep appends n rows to the open log, beginning with the given row. Their values are at p. In a
+// log of pieces, n counts pieces. If whole is the number of pieces of a row, keep puts all pieces
+// of a row into one chunk. Otherwise whole is 1.
 func (u *undoStack) keep(row int, p unsafe.Pointer, n, whole int) {
 	l := u.top
 	if l == nil {
@@ -228,8 +237,8 @@ func (u *undoStack) keep(row int, p unsafe.Pointer, n, whole int) {
 func (c *chunk) ready() bool { return c.rows.n < c.rows.room }
 
 // note adds a row number to the runs of c, which has at least one run. If joins is set and the row
-// follows the last run, note extends that run. Otherwise it adds a run, or returns false if c has
-// no space for another run.
+// directly follows the last run, note extends that run. Otherwise it adds a new run. It returns
+// false if c has no space for a new run.
 func (c *chunk) note(row uint32, joins bool) bool {
 	k := len(c.runs)
 	last := (*Run)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(c.runs)), uintptr(k-1)*unsafe.Sizeof(Run{})))
@@ -266,7 +275,7 @@ func (u *undoStack) placeSlow(row int) unsafe.Pointer {
 	if l.bare {
 		return nil
 	}
-	// Large rows never use the fast path, so tip stays noRoom.
+	// Enable the fast path. It cannot handle large rows, readers and debug hooks.
 	if n == 1 && len(u.readers) == 0 && !watching {
 		before := u.bytes(c)
 		c.runs = slices.Grow(c.runs, 1)
@@ -364,8 +373,8 @@ func (u *undoStack) sizeClass(k, rows int) int {
 }
 
 // chunkRows returns the number of rows that a chunk of a size class holds. For large rows, it
-// returns the number of pieces. All pieces of a large row must fit into one chunk. So the class
-// above fullSizeClass has room for at least one large row.
+// returns the number of pieces. All pieces of a large row must fit into one chunk. So a chunk above
+// fullSizeClass has space for at least one large row, whatever its size.
 func (u *undoStack) chunkRows(rung int) int {
 	first, full := firstChunkRows, max(1, min(maxChunkRows, chunkBytes/max(1, int(u.size))))
 	switch {
@@ -438,8 +447,9 @@ func (u *undoStack) redo() {
 	u.logs = append(u.logs, l)
 }
 
-// exchange swaps the saved values of l with the live rows. An undo starts with the newest saved
-// row, a redo with the oldest. An undo followed by a redo restores the log and the rows.
+// exchange swaps the saved values of l with the live rows. A row may occur more than once in l, so
+// the order matters. An undo swaps the newest saved row first, and a redo the oldest. So a redo
+// reverts exactly what the undo did.
 func (u *undoStack) exchange(l *undoLog, undo bool) {
 	u.moves++
 	u.tell(u.Moving, l)
@@ -506,8 +516,7 @@ func (u *undoStack) dropForward() {
 	u.forward = u.forward[:0]
 }
 
-// discard empties logs[k], whose record is removed. The memory of the log is reused first, while it
-// is still in a cache.
+// discard recycles logs[k], whose record is removed.
 func (u *undoStack) discard(k int) {
 	u.recycle(u.logs[k])
 	u.logs[k], u.top = tombstone, nil
@@ -529,8 +538,8 @@ func (u *undoStack) merge(at, k int) {
 		u.concat(older, newer)
 	case older.rows() <= 4*newer.rows() && !older.repeats:
 		u.fold(older, newer)
-	// If the newer log has few rows, append them: a scan of all rows of the older log would cost
-	// too much.
+	// The newer log has few rows, so append them all. A search for rows that the older log already
+	// has would have to read the whole older log.
 	default:
 		older.repeats = true
 		u.concat(older, newer)
@@ -540,9 +549,8 @@ func (u *undoStack) merge(at, k int) {
 	u.logs[at], u.logs[k] = tombstone, older
 }
 
-// fold adds the rows of the newer log to the older log, unless the older log contains them already.
-// A row in both logs keeps the value in the older log. Afterwards the older log contains each row
-// once.
+// fold adds to the older log the rows of the newer log that the older log does not have. A row in
+// both logs keeps the value in the older log. Afterwards the older log contains each row once.
 func (u *undoStack) fold(older, newer *undoLog) {
 	older.eachRun(func(r Run) { u.clock.Seen.Add(r, func(uint32, uint32) {}) })
 	u.saveUnseen(older, newer.chunks)
@@ -550,8 +558,8 @@ func (u *undoStack) fold(older, newer *undoLog) {
 	older.kept = older.rows()
 }
 
-// reopenLog prepares the newest log for another span of its frame. The new span may save rows that
-// the log already contains.
+// reopenLog prepares the newest log for a new span of its frame. All marks become invalid in the
+// new span. So it may save rows that the log already contains.
 func (u *undoStack) reopenLog() {
 	l := u.logs[len(u.logs)-1]
 	u.tidy(l)
@@ -565,8 +573,8 @@ func (u *undoStack) tidy(l *undoLog) {
 	}
 }
 
-// concat appends the rows of the newer log to the older log. It moves whole chunks, unless the last
-// chunk of the older log has space for all rows of the newer one.
+// concat appends the rows of the newer log to the older log. If they fit into the last chunk of the
+// older log, concat copies them. Otherwise it moves the chunks of the newer log.
 func (u *undoStack) concat(older, newer *undoLog) {
 	k := len(older.chunks)
 	room := 0
@@ -640,9 +648,9 @@ func (u *undoStack) recycle(l *undoLog) {
 	u.blank = append(u.blank, l)
 }
 
-// oldest calls f with the oldest saved value of each row in logs[k:]. These values were live when
-// log k was opened. Each call passes n consecutive rows, with their values at p. Every row is
-// passed once.
+// oldest calls f for the rows in logs[k:], each row once, with its oldest saved value. This value
+// was live when log k was opened. Each call passes n consecutive rows, beginning with the given
+// row. Their values are at p.
 func (u *undoStack) oldest(k int, f func(row int, p unsafe.Pointer, n int)) {
 	logs := u.logs[min(k, len(u.logs)):]
 	if len(logs) == 1 && !logs[0].repeats {
