@@ -154,7 +154,7 @@ func named(rows []uint64, ranges []raw.Range) (some []byte) {
 }
 
 // CheckRanges returns an error for ranges of rows that the world does not have.
-func TestCheckRanges_OutsideRows(t *testing.T) {
+func TestCheckRanges_RowsDoNotExist(t *testing.T) {
 	for _, c := range []struct {
 		name                 string
 		ranges               []raw.Range

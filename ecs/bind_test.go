@@ -198,7 +198,7 @@ type lacks struct {
 }
 
 // A field whose type is a struct of package ecs is not a struct of handles.
-func TestBind_StructsOfPackage(t *testing.T) {
+func TestBind_IgnoresStructsOfPackageEcs(t *testing.T) {
 	var game struct {
 		Positions *ecs.Storage[at]
 		before    ecs.Checkpoint

@@ -200,7 +200,7 @@ func TestBits_AndSkipsEmptyRegions(t *testing.T) {
 	}
 }
 
-func TestBits_AndOfFirstBlocksOfPages(t *testing.T) {
+func TestBits_AndAtStartOfEachLevel(t *testing.T) {
 	w := NewWorld(Options{})
 	x, y := w.NewMask(), w.NewMask()
 	want := []uint32{0, 4096, 8192, 1 << 18, 1 << 24, 1<<24 + 4096}

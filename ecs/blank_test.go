@@ -4,7 +4,7 @@ import "testing"
 
 // A command tries to destroy an entity, and a relation refuses this. Apply counts a command as
 // skipped only if its entity is dead, so it does not count this one.
-func TestApply_RefusedDestroyIsNotSkipped(t *testing.T) {
+func TestApply_RefusedDestroyNotCountedAsSkipped(t *testing.T) {
 	type tied struct{ To Entity }
 	w := NewWorld(Options{})
 	ties := MustRegister[tied](w)

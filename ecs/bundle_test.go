@@ -149,7 +149,7 @@ func TestBundle_HookDestroysEntity(t *testing.T) {
 // Create of a bundle reuses the index of a destroyed entity, and overwrites the sparse entry of
 // this index. If a restore needs the old entry, Create must save it, even if the new row needs no
 // save. In this test, the old entry names a row that already belongs to another entity.
-func TestBundle_RestoreOfReusedIndex(t *testing.T) {
+func TestBundle_RestoreAfterIndexIsReused(t *testing.T) {
 	w := NewWorld(Options{})
 	as, bs := MustRegister[plain](w), MustRegister[padded](w)
 	two := NewBundle2(as, bs)

@@ -19,7 +19,7 @@ func wide(tb testing.TB, n int) *World {
 
 // An entity can be in a storage only if the sparse array of the storage has a page for the entity's
 // index. So Destroy searches only these storages.
-func TestDestroy_SearchesOnlyCandidateStorages(t *testing.T) {
+func TestDestroy_SkipsStoragesWithoutPage(t *testing.T) {
 	w := wide(t, 300)
 	for range pageMask + 1 { // Create as many entities as one page of indices has.
 		w.Create()
@@ -54,7 +54,7 @@ func BenchmarkDestroyBare(b *testing.B) {
 
 // When a sparse array gets a new page, Destroy must search its storage from then on. This must hold
 // for every kind of storage, because each kind allocates pages in its own way.
-func TestDestroy_FirstPageMakesCandidate(t *testing.T) {
+func TestDestroy_FindsStorageWithFirstPage(t *testing.T) {
 	for kind := range Ordered + 1 {
 		if kind == Tag {
 			continue

@@ -226,7 +226,7 @@ func TestDeltaModel_ResourcesAndNoRewind(t *testing.T) {
 
 // A world without history still retains the values of its last commit if a change filter needs
 // them. The test covers worlds with and without a recorder.
-func TestDeltaModel_KeepsOnlyLastCommit(t *testing.T) {
+func TestDeltaModel_LastCommitWithoutHistory(t *testing.T) {
 	t.Parallel()
 	for _, record := range []bool{false, true} {
 		s := modelOptions{kinds: []kind{listKind}, entities: 2, members: 2, keepTick: true, record: record}
@@ -611,7 +611,7 @@ func TestDelta_EmptyAfterError(t *testing.T) {
 }
 
 // A Delta that is used again no longer refers to the values of its earlier result.
-func TestDelta_ReusedMemory(t *testing.T) {
+func TestDelta_ReuseDropsOldValues(t *testing.T) {
 	w := NewWorld(Options{History: 1})
 	l := MustRegister(w, Component[list]{Clone: cloneList})
 	e := w.Create()

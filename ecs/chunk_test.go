@@ -8,7 +8,7 @@ import (
 
 // A chunk can store its rows as a list. After many updates, the list must have the same rows as a
 // map with the same updates.
-func TestChunk_ListFormSameAsMap(t *testing.T) {
+func TestChunk_ListOfRowsSameAsMap(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		rows, c := map[int]uint32{}, chunk{list: true, n: rng.IntN(chunkRows)}

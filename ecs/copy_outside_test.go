@@ -77,7 +77,7 @@ func TestCopyOutside_CalledOncePerField(t *testing.T) {
 }
 
 // Outside may return different results for different components and fields.
-func TestCopyOutside_PerField(t *testing.T) {
+func TestCopyOutside_ResultDependsOnField(t *testing.T) {
 	from, to := newReferenceWorld(Options{}), newReferenceWorld(Options{})
 	e := from.w.CreateN(nil, 3)
 	from.kins.Set(e[0], kin{Parent: e[1], Friends: []Entity{e[1]}})

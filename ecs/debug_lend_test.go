@@ -64,7 +64,7 @@ func TestDebugPointer_StaleWritePanics(t *testing.T) {
 }
 
 // A debug build also detects a write through a pointer from an earlier tick.
-func TestDebugPointer_OlderTickPanics(t *testing.T) {
+func TestDebugPointer_WriteInLaterTickPanics(t *testing.T) {
 	w, a, _, entities := members(10, Options{})
 	p := a.Mut(entities[3])
 	w.Destroy(entities[0])
@@ -100,7 +100,7 @@ func TestDebugPointer_AllowedWrites(t *testing.T) {
 }
 
 // A world without history saves no rows. A look-up still makes pointers stale in a debug build.
-func TestDebugPointer_StaleWithoutHistory(t *testing.T) {
+func TestDebugPointer_StalePanicsWithoutHistory(t *testing.T) {
 	w, a, _, entities := members(10, Options{})
 	x := NewIndex(a, func(p plain) int32 { return p.X })
 	x.Len(0)

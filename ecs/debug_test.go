@@ -94,7 +94,7 @@ func TestDebug_StrayWriteErrorNamesData(t *testing.T) {
 // In a world without history and checkpoints, a program may write a row directly, because no
 // restore needs it. With a recorder, such a write would be missing in the record. So a debug build
 // reports it.
-func TestDebug_UnprotectedRows(t *testing.T) {
+func TestDebug_StrayWriteAllowedUntilAttach(t *testing.T) {
 	w, a, _, entities := members(10, Options{})
 	a.Values()[3].X = 7
 	w.Commit()
@@ -116,7 +116,7 @@ func TestDebug_UnprotectedRows(t *testing.T) {
 
 // A debug build panics if the program changed a slice in a row before the world saved the row.
 // Otherwise the world would save the changed value as the old value.
-func TestDebug_WriteBeforeSave(t *testing.T) {
+func TestDebug_SliceChangedBeforeSetPanics(t *testing.T) {
 	for name, write := range map[string]func(s *Storage[list], e Entity){
 		"Get, Set": func(s *Storage[list], e Entity) { v, _ := s.Get(e); v.Items[0] = 99; s.Set(e, v) },
 		"Get, Mut": func(s *Storage[list], e Entity) { v, _ := s.Get(e); v.Items[0] = 99; s.Mut(e).Items = nil },
@@ -154,7 +154,7 @@ func TestDebug_WriteBeforeSave(t *testing.T) {
 
 // A row that was already written in the frame may be written again in any way. A write to a private
 // copy of the slice is allowed too.
-func TestDebug_WriteTwiceInFrame(t *testing.T) {
+func TestDebug_SecondWriteInTickIsAllowed(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	s := MustRegister[list](w)
 	e := w.Create()
@@ -186,7 +186,7 @@ func TestDebug_DetectsShallowClone(t *testing.T) {
 
 // A loop over a slice that Entities returned panics at the first position that now has another
 // entity.
-func TestDebug_LoopOverMovedEntities(t *testing.T) {
+func TestDebug_LoopOverMovedEntitiesPanics(t *testing.T) {
 	const text = "ecs: a slice of Entities was read at a position"
 	newWorld := func() (w *World, a *Storage[plain], g *Group) {
 		w, a, b, _ := members(10, Options{})
@@ -322,7 +322,7 @@ func TestDebug_SystemWritesOtherWorld(t *testing.T) {
 
 // A system may read other worlds. It may create a world, such as a clone, and write and step it.
 // But the systems that run in a step of the clone must not write the world of the outer system.
-func TestDebug_SystemStepsClone(t *testing.T) {
+func TestDebug_SystemMayStepItsClone(t *testing.T) {
 	prefabs, _, _, models := members(3, Options{})
 	w, a, _, entities := members(10, Options{})
 	ahead := func(w *World) {

@@ -67,7 +67,7 @@ func rowsOf(entities []Entity) map[Entity]int {
 
 // A Delta is right after ticks of many kinds. Rows are written in any order, repeatedly, in long
 // ranges and one by one. A few entities, many or none are added, removed and moved.
-func TestDelta_ManyKindsOfTicks(t *testing.T) {
+func TestDelta_SameAsComparisonOfStates(t *testing.T) {
 	t.Parallel()
 	type pair struct{ A, B int64 }
 	t.Run("8 bytes", func(t *testing.T) {

@@ -84,7 +84,7 @@ func TestDrain_RestoreInBodyPanics(t *testing.T) {
 }
 
 // A loop that breaks right after a restore leaves the restored rows in the storage.
-func TestDrain_BreakAfterRestore(t *testing.T) {
+func TestDrain_BreakAfterRestoreKeepsRows(t *testing.T) {
 	w := newQueueWorld(t, Sparse)
 	before := w.Digest()
 	if n := w.drain(func(n int) bool {

@@ -70,7 +70,7 @@ func (p *model) checkEvents() {
 	}
 }
 
-func TestEvents_Lifetime(t *testing.T) {
+func TestEvents_RemovedAfterNextTick(t *testing.T) {
 	for _, noPersist := range []bool{false, true} {
 		w := NewWorld(Options{History: 4})
 		hits := Must(RegisterEvent(w, Component[plain]{NoPersist: noPersist}))

@@ -106,7 +106,7 @@ func TestConversions_MatchNamesAndVersions(t *testing.T) {
 	}
 }
 
-func TestLoad_ChangedDefault(t *testing.T) {
+func TestLoad_GapsGetRegisteredDefault(t *testing.T) {
 	w := NewWorld(Options{})
 	old := MustRegister(w, Component[plain]{Kind: Indexed, Default: plain{1, 1}})
 	old.Set(w.CreateN(nil, 3)[2], plain{5, 5})

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestQuery_AllOptional(t *testing.T) {
+func TestQuery_OnlyOptionalComponentsPanics(t *testing.T) {
 	w, a, b, entities := members(3, Options{})
 	_, other, _, _ := members(0, Options{})
 	r := Must(RegisterResource(w, extra{}))
@@ -118,7 +118,7 @@ func TestQuery_SavesReturnedRowsOnly(t *testing.T) {
 
 // A complete loop over a query saves all of its rows. If nothing changes afterwards, the second
 // loop need not save them again. Otherwise it must.
-func TestQuery_SecondLoopSavesOtherRows(t *testing.T) {
+func TestQuery_SecondLoopSavesUnsavedRows(t *testing.T) {
 	for _, between := range []func(w *World, a *Storage[plain]){
 		func(*World, *Storage[plain]) {},
 		func(w *World, _ *Storage[plain]) { w.Commit() },
@@ -273,7 +273,7 @@ func TestQuery_IndexedRowRemovedInLoop(t *testing.T) {
 	}
 }
 
-func TestLoop_MaskedStorage(t *testing.T) {
+func TestLoop_RemovalsInMaskedStorage(t *testing.T) {
 	w, a, _, entities := members(100, Options{})
 	a.giveMask(true)
 	q := NewQuery1(Write(a))
@@ -371,7 +371,7 @@ func TestQuery_Allocations(t *testing.T) {
 
 // A query remembers which entities of a block it has found. If an entity of the block gets the
 // missing component later, the query must search the block again.
-func TestQuery_RowAddedToSearchedBlock(t *testing.T) {
+func TestQuery_ComponentAddedAfterCount(t *testing.T) {
 	for _, masks := range []bool{false, true} {
 		w, a, b, entities := members(100, Options{})
 		b.Remove(entities[3])
@@ -392,7 +392,7 @@ func TestQuery_RowAddedToSearchedBlock(t *testing.T) {
 	}
 }
 
-func TestQuery_MovedRowsWithMasks(t *testing.T) {
+func TestQuery_RowMovedInSecondStorage(t *testing.T) {
 	_, a, b, entities := members(10, Options{})
 	a.giveMask(true)
 	q := NewQuery2(Read(a), Read(b))
@@ -406,7 +406,7 @@ func TestQuery_MovedRowsWithMasks(t *testing.T) {
 	}
 }
 
-func TestQuery_FilterAddedToQuery1(t *testing.T) {
+func TestQuery_FilterAddedAfterFirstLoop(t *testing.T) {
 	for _, masks := range []bool{false, true} {
 		_, a, b, entities := members(100, Options{})
 		for _, e := range entities[:60] {

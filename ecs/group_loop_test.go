@@ -372,7 +372,7 @@ func TestNewGroup_DiscardsUndoneTicks(t *testing.T) {
 	}
 }
 
-func TestGroupInLoop_FillAndEmpty(t *testing.T) {
+func TestGroupInLoop_AllEntitiesJoinOrLeave(t *testing.T) {
 	for _, n := range []int{1, 3, 64, 200} {
 		w, a, b, g, _ := grouped(n, Options{History: 1})
 		checkAtEnd(t, w)

@@ -262,7 +262,7 @@ func TestGroup_LoadMembersInOrder(t *testing.T) {
 
 // Load does not move rows. If the members of a group are in scattered rows, the next commit packs
 // them. So a recorder gets the moved rows.
-func TestGroup_LoadScatteredMembers(t *testing.T) {
+func TestGroup_CommitPacksLoadedMembers(t *testing.T) {
 	for _, change := range []bool{false, true} {
 		w := NewWorld(Options{})
 		a, b := MustRegister[plain](w), MustRegister[padded](w)
@@ -314,7 +314,7 @@ func TestGroup_LoadScatteredMembers(t *testing.T) {
 	}
 }
 
-func TestGroup_WorldClone(t *testing.T) {
+func TestGroup_CloneOfWorldHasOwnGroup(t *testing.T) {
 	w, a, b, g, entities := grouped(20, Options{History: 2})
 	c := w.Clone()
 	checkAtEnd(t, c)

@@ -10,7 +10,7 @@ import (
 
 // Each case has the name of a shortcut that an undo log could take. The case fails if an undo log
 // takes it. At the beginning, e0, e1 and e2 are in a storage.
-func TestHistory_EveryUndoRule(t *testing.T) {
+func TestHistory_ShortcutsInUndoLogsFail(t *testing.T) {
 	type steps []func(p *model) bool
 	var (
 		checkpoint = (*model).checkpoint
@@ -77,7 +77,7 @@ func TestHistory_EveryUndoRule(t *testing.T) {
 // A row keeps its value after its entity has left the storage, as long as a restore or a redo needs
 // it. Afterwards, Seek must clear the row. In this test, a checkpoint needs the row. Rewind removes
 // the checkpoint, and Seek discards the undone frames that needed the row.
-func TestHistory_SeekClearsUnprotectedRow(t *testing.T) {
+func TestHistory_SeekClearsUnneededRow(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	s := MustRegister[*int](w, Component[*int]{Name: "pointer", NoPersist: true})
 	entities := w.CreateN(nil, 2)

@@ -315,7 +315,7 @@ func TestOnSet_HookRemovesComponent(t *testing.T) {
 	}
 }
 
-func TestHook_FailedTry(t *testing.T) {
+func TestHook_NotCalledWhenTryReverts(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	w.listen()
 	_ = w.Try(func() error { w.entity(1); return errTried })
@@ -343,7 +343,7 @@ func TestHook_NotCalledByLoadOrClone(t *testing.T) {
 
 // The tests below are about the calls that hooks may make.
 
-func TestHook_CallOrderWithNewHooks(t *testing.T) {
+func TestHook_RegisteredInHookRunsNextTime(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	first := true
 	w.a.OnAdd(func(e Entity, v plain) {

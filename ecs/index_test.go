@@ -379,7 +379,7 @@ func TestIndex_WritesAroundParallelRuns(t *testing.T) {
 
 // In the body of ParallelRuns, an index does not see the writes of the loop. This must still hold
 // after an inner ParallelRuns has ended in the body.
-func TestIndex_NestedParallelRuns(t *testing.T) {
+func TestIndex_UnchangedAfterInnerParallelRuns(t *testing.T) {
 	l := newIndexWorld(t, 4, Options{})
 	inner := NewQuery1(Read(l.other))
 	before := slices.Collect(l.index.Of(3))
@@ -395,7 +395,7 @@ func TestIndex_NestedParallelRuns(t *testing.T) {
 	assert.Greater(t, l.index.Len(3), 100)
 }
 
-func TestIndex_KeyNaN(t *testing.T) {
+func TestIndex_NaNKeyIsNeverFound(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[plain](w)
 	x := NewIndex(s, func(p plain) float64 {

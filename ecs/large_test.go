@@ -91,7 +91,7 @@ func TestLargeRow_HistoryStoresChangedPieces(t *testing.T) {
 }
 
 // If all bytes of a large row change, the history stores the old row once.
-func TestLargeRow_AllBytesChanged(t *testing.T) {
+func TestLargeRow_SavedOnceIfAllBytesChange(t *testing.T) {
 	w := NewWorld(Options{History: 4})
 	land := Must(RegisterResource(w, canvas{}))
 	w.Commit()

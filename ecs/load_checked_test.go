@@ -71,7 +71,7 @@ func putPage(st *raw.StorageState, page int, entities []uint64) bool {
 }
 
 // Load uses checked data without further checks. The world is the same as after a load with checks.
-func TestLoad_StateCheckedBefore(t *testing.T) {
+func TestLoad_CheckedStateGivesSameWorld(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0x10ad))
 		register := func() (*World, [5]*Storage[plain]) {

@@ -266,7 +266,7 @@ func TestPanicInLoop_DropsMoveLog(t *testing.T) {
 
 // A loop that iter.Pull runs is not on the call stack, so the world cannot tell that it still runs.
 // The storage may drop its log of moves. Then the loop must panic, because it would miss entities.
-func TestIterPull_PanicsAfterLogDropped(t *testing.T) {
+func TestIterPull_PanicsAfterManyMovedRows(t *testing.T) {
 	w, a, _, entities := members(100, Options{})
 	next, stop := iter.Pull2(NewQuery1(Read(a)).All())
 	defer stop()

@@ -258,7 +258,7 @@ func TestStorageAll_Allocations(t *testing.T) {
 	}
 }
 
-func TestLoop_RemoveBackwards(t *testing.T) {
+func TestEntities_RemovedInBackwardLoop(t *testing.T) {
 	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
 		l := newLoopWorld(kind, false, 60)
 		kept := 0

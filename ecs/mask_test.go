@@ -97,7 +97,7 @@ func TestMask_RestoreEmptiesNewPages(t *testing.T) {
 	}
 }
 
-func TestMask_EpochIsNeverReused(t *testing.T) {
+func TestMask_EmptyAfterRestoreAndClear(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
 	m.Add(5)
@@ -266,7 +266,7 @@ func TestMask_ClearWritesNoUndo(t *testing.T) {
 	}
 }
 
-func TestMask_RecorderWithoutHistory(t *testing.T) {
+func TestMask_RecorderAloneSavesNoWords(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
 	m.Add(1)

@@ -23,7 +23,7 @@ func mustPanicWith(t *testing.T, f func()) (err error) {
 	return nil
 }
 
-func TestTry_RestoreToBeforeTry(t *testing.T) {
+func TestTry_FunctionRestoresToBeforeTry(t *testing.T) {
 	const tooFar = "ecs: the function given to Try restored a checkpoint or tick from before Try"
 	backs := map[string]func(w *World, outer Checkpoint){
 		"restore": func(w *World, outer Checkpoint) { w.Restore(outer) },
@@ -215,7 +215,7 @@ func TestResourceRead_DoesNotCopy(t *testing.T) {
 	}
 }
 
-func TestSortLike_OrderedStorage(t *testing.T) {
+func TestSortLike_UsesRowsOfOrderedStorage(t *testing.T) {
 	w := NewWorld(Options{})
 	ordered := MustRegister(w, Component[plain]{Kind: Ordered})
 	s := MustRegister[padded](w)

@@ -9,7 +9,7 @@ import (
 // go vet must report a copy of a World, a Storage or a similar value, because the copy would share
 // memory with the original. Programs may copy the values of the second list of types, so go vet
 // must accept these copies.
-func TestNoCopy_FieldInUncopyableTypes(t *testing.T) {
+func TestNoCopy_VetReportsCopiesOfWorlds(t *testing.T) {
 	for _, guarded := range []reflect.Type{
 		reflect.TypeFor[World](), reflect.TypeFor[Storage[plain]](), reflect.TypeFor[Resource[plain]](),
 		reflect.TypeFor[Commands](), reflect.TypeFor[Deferred[plain]](), reflect.TypeFor[ChangeFilter](),

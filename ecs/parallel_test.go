@@ -170,7 +170,7 @@ func TestParallelRuns_WorldChangedInBody(t *testing.T) {
 	})
 }
 
-func TestParallelRuns_RunsOfOneRow(t *testing.T) {
+func TestParallelRuns_RunsOfOneRowShareParts(t *testing.T) {
 	_, a, b, entities := members(5000, Options{})
 	b.Clear()
 	for _, e := range slices.Backward(entities) {
@@ -202,7 +202,7 @@ func TestParallelRuns_FewSlowRowsShared(t *testing.T) {
 	}
 }
 
-func TestWorthSharing_AfterPowersOfTwo(t *testing.T) {
+func TestWorthSharing_TrueAtPowersOfTwo(t *testing.T) {
 	p := parallel[int]{parts: make([]int, 65)} // 64 parts.
 	long := time.Now().Add(-time.Hour)
 	for done := 1; done <= 64; done++ {

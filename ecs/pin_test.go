@@ -308,7 +308,7 @@ type pinMark struct{ N int }
 
 // A pin copies saved rows into chunks of memory. One chunk can contain rows from several groups of
 // 4096 rows.
-func TestPin_SavedRowsOfManyGroups(t *testing.T) {
+func TestPin_ChunkHasRowsOfManyGroups(t *testing.T) {
 	for seed := range uint64(deep.Or(4, 60)) {
 		if err := runGroupPins(t, seed); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)

@@ -201,7 +201,7 @@ func longRecordedTick(t *testing.T, bare bool) {
 // Several recorders assign different numbers to the same tick. On every branch, each recorder must
 // get its own number as the Parent. This must hold even if other recorders are attached and
 // detached.
-func TestRecorder_SeveralRecorders(t *testing.T) {
+func TestRecorder_EachGetsItsOwnParent(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 91))
 		w := NewWorld(Options{History: 1 + rng.IntN(6)})

@@ -171,7 +171,7 @@ func TestDestroy_HookCreatesSource(t *testing.T) {
 
 // Late sources are handled before the target is destroyed: they first lose their component or are
 // destroyed.
-func TestDestroy_LateSourcesHandledFirst(t *testing.T) {
+func TestDestroy_NewSourcesEndBeforeTarget(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
 		e := w.Create()
@@ -210,7 +210,7 @@ func TestDestroy_OnRemoveHookCreatesSource(t *testing.T) {
 
 // If a hook of a late source adds a component to the target, Destroy removes the component again
 // and calls its hooks. Destroy also handles sources that these hooks create.
-func TestDestroy_HookOfLateSourceAddsComponent(t *testing.T) {
+func TestDestroy_HookOfNewSourceAddsComponent(t *testing.T) {
 	for _, policy := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, policy, Options{})
 		e := w.Create()
@@ -269,7 +269,7 @@ func TestDestroy_HookRetargetsSource(t *testing.T) {
 }
 
 // If two relations use one component, a late source is handled by the relation that finds it.
-func TestDestroy_LateSourceOfTwoRelations(t *testing.T) {
+func TestDestroy_NewSourceOfTwoRelations(t *testing.T) {
 	for _, also := range []Policy{Detach, Refuse} {
 		for i, want := range []bool{false, true} {
 			w := newLateWorld(t, Cascade, Options{})
@@ -322,7 +322,7 @@ func TestDestroy_HookInCascadeCreatesSources(t *testing.T) {
 
 // While a source is being detached, its hook creates another source of the same target. Destroy
 // handles this source too.
-func TestDestroy_DetachHookCreatesRelation(t *testing.T) {
+func TestDestroy_DetachHookCreatesSource(t *testing.T) {
 	for _, late := range []Policy{Cascade, Detach, Refuse} {
 		w := newLateWorld(t, Detach, Options{})
 		w.relateAlso(late)
@@ -393,7 +393,7 @@ func TestDestroy_EndlessHooksPanic(t *testing.T) {
 
 // Hooks may create thousands of sources of one entity. They may also create a long chain, in which
 // each new source refers to the entity that is being destroyed.
-func TestDestroy_ManyLateSources(t *testing.T) {
+func TestDestroy_HooksCreateManySources(t *testing.T) {
 	w := newLateWorld(t, Cascade, Options{})
 	e := w.Create()
 	w.OnDestroy(func(dying Entity) {

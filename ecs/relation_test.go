@@ -357,7 +357,7 @@ func TestRelation_HookDestroysOtherEntity(t *testing.T) {
 	require.Empty(t, w.Entities())
 }
 
-func TestRelation_DetachInCascade(t *testing.T) {
+func TestRelation_CascadeDetachesOtherSources(t *testing.T) {
 	w := NewWorld(Options{})
 	aims, children := MustRegister[aimsAt](w), MustRegister[childOf](w)
 	r := NewRelation(aims, func(a aimsAt) Entity { return a.Who }, RelationOptions{Policy: Detach})

@@ -268,7 +268,7 @@ func TestSortLike_StorageOutsideGroup(t *testing.T) {
 	}
 }
 
-func TestSort_CompareChangesWorld(t *testing.T) {
+func TestSort_CompareChangesWorldPanics(t *testing.T) {
 	w, a, b, entities := members(3, Options{})
 	checkAtEnd(t, w)
 	before := slices.Clone(a.Entities())

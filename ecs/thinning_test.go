@@ -165,7 +165,7 @@ func (r parentCheck) Record(c *raw.Change) uint64 {
 	return c.Tick
 }
 
-func TestHistoryDense_RewindToBranches(t *testing.T) {
+func TestHistoryDense_NewTicksAfterSeekBack(t *testing.T) {
 	a := newThinnedWorld(t, 50, Options{History: 30, HistoryDense: 6})
 	if err := a.w.Raw().Attach(parentCheck{t}, 0); err != nil {
 		t.Fatal(err)
@@ -221,7 +221,7 @@ func TestHistoryDense_CheckpointsReleased(t *testing.T) {
 }
 
 // The first tick of a history may have a high number.
-func TestHistoryDense_LateFirstTick(t *testing.T) {
+func TestHistoryDense_FirstTickHasHighNumber(t *testing.T) {
 	w := NewWorld(Options{History: 16, HistoryDense: 2})
 	s := &raw.State{Tick: 1<<40 + 3}
 	if err := w.Raw().Load(s); err != nil {

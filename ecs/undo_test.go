@@ -105,7 +105,7 @@ func TestUndo_LogCompacted(t *testing.T) {
 
 // A tick is undone, other ticks are evicted, and the tick is redone. Then rows must be protected
 // only for the ticks that are still retained.
-func TestUndo_EvictionWithUndoneTicks(t *testing.T) {
+func TestUndo_RedoAfterEviction(t *testing.T) {
 	w, a, _, entities := members(100, Options{History: 5})
 	w.Commit()
 	for _, e := range entities[1:] {
@@ -173,7 +173,7 @@ func TestUndo_SparseEntriesOfTwoPages(t *testing.T) {
 	}
 }
 
-func TestUndo_InPlaceWritesOfRuns(t *testing.T) {
+func TestUndo_RevertsWritesThroughRuns(t *testing.T) {
 	w := NewWorld(Options{History: 1})
 	checkAtEnd(t, w)
 	l := MustRegister(w, Component[list]{Clone: cloneList})

@@ -99,7 +99,7 @@ func TestIndexSet_Errors(t *testing.T) {
 }
 
 // A key that differs from itself never counts as taken.
-func TestIndexSet_KeyNaN(t *testing.T) {
+func TestIndexSet_NaNKeyIsNeverTaken(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister(w, Component[float64]{Name: "heat"})
 	byHeat := NewIndex(s, func(v float64) float64 { return v })

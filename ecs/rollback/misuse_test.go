@@ -50,7 +50,7 @@ func TestReceive_BadMessage(t *testing.T) {
 	}
 }
 
-func TestDrop_PeerWaitingAtWindow(t *testing.T) {
+func TestDrop_LetsWaitingPeerAdvance(t *testing.T) {
 	w, s, _ := newSide(t, two, false)
 	for range 8 {
 		if err := s.Advance(1); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // A system of a debug build panics if it uses something that its access does not name.
-func TestDebug_AccessNotNamed(t *testing.T) {
+func TestDebug_UseMissingInAccessPanics(t *testing.T) {
 	l := newArena(ecs.Options{History: 2})
 	reading, writing := ecs.NewQuery1(ecs.Read(l.places)), ecs.NewQuery1(ecs.Write(l.places))
 	lives := ecs.NewQuery1(ecs.Read(l.lives))

@@ -139,7 +139,7 @@ func TestStep_AgainInTickPanics(t *testing.T) {
 }
 
 // A system runs another schedule several times in a tick.
-func TestStep_PartsOfTick(t *testing.T) {
+func TestStep_OtherScheduleRunsManySteps(t *testing.T) {
 	l, parts := newArena(ecs.Options{}), 0
 	physics := schedule.New[int](l.w)
 	physics.Add("part", nil, func(*schedule.Tick[int]) { parts++ })
@@ -459,7 +459,7 @@ batch 6: last waits for load: it runs alone
 }
 
 // A system runs alone if it may call a hook. A write through a pointer of a query calls no hook.
-func TestAccess_HooksRunAlone(t *testing.T) {
+func TestAccess_SystemWithHooksRunsAlone(t *testing.T) {
 	l := newArena(ecs.Options{})
 	s := schedule.New[int](l.w)
 	none := func(*schedule.Tick[int]) {}
@@ -478,7 +478,7 @@ func TestAccess_HooksRunAlone(t *testing.T) {
 }
 
 // The commands of a system that panicked are dropped.
-func TestTick_CommandsOfPanic(t *testing.T) {
+func TestTick_CommandsDroppedAfterPanic(t *testing.T) {
 	l := newArena(ecs.Options{})
 	s := schedule.New[bool](l.w)
 	s.Add("spawn", schedule.Creates, func(t *schedule.Tick[bool]) {

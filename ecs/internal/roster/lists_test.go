@@ -139,7 +139,7 @@ func TestLists_SameAsMap(t *testing.T) {
 }
 
 // A hash has 32 bits. Among 400,000 keys, some nearly always have the same hash.
-func TestLists_EqualHashes(t *testing.T) {
+func TestLists_KeysWithEqualHashes(t *testing.T) {
 	t.Parallel()
 	same := 0
 	for try := 0; same == 0 && try < 10; try++ {
