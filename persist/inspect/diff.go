@@ -3,7 +3,6 @@ package inspect
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"iter"
 	"slices"
 
@@ -104,11 +103,6 @@ func (c *ComponentDiff) Count() (added, removed, changed, moved int) {
 		}
 	}
 	return added, removed, changed, moved
-}
-
-// diffImages compares newer with older. Neither image may change while the result is in use.
-func diffImages(ctx context.Context, older, newer *image.Image) (*Diff, error) {
-	return diffStates(ctx, stateOf(older), stateOf(newer))
 }
 
 // pairs matches two lists by name. It yields the elements of the old list in order, then the

@@ -247,3 +247,8 @@ func (v *View) FindDivergence(ctx context.Context, a uint64, u *View, b uint64) 
 	}
 	return &d.Divergence, nil
 }
+
+// diffImages compares newer with older. Neither image may change while the result is in use.
+func diffImages(ctx context.Context, older, newer *image.Image) (*Diff, error) {
+	return diffStates(ctx, stateOf(older), stateOf(newer))
+}

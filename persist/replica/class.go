@@ -12,6 +12,10 @@ import (
 // repair.
 var ErrOperator = errors.New("replica: an operator must act")
 
+// ErrUnfinished reports a log whose first owner did not send its store completely. Only the machine
+// that has the store can claim it.
+var ErrUnfinished = errors.New("replica: the store was not sent completely; claim it on the machine that has it")
+
 // A Class groups errors by the reaction that resolves them.
 type Class int
 

@@ -18,10 +18,6 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// ErrUnfinished reports a log whose first owner did not send its store completely. Only the machine
-// that has the store can claim it.
-var ErrUnfinished = errors.New("replica: the store was not sent completely; claim it on the machine that has it")
-
 // An Owner may write a store that is in a log, until another machine claims the store.
 //
 // [Follower.Claim] stops the goroutine that follows, so that the files no longer change. Then it

@@ -439,3 +439,11 @@ func writeFile(to disk.FS, name string, from io.ReaderAt, size int64) error {
 	}
 	return errors.Join(err, f.Close())
 }
+
+// readUpTo reads into b, and returns the number of bytes. The end of the file is no error.
+func readUpTo(f io.ReaderAt, b []byte, at int64) (n int, err error) {
+	if n, err = f.ReadAt(b, at); errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return n, err
+}

@@ -2,7 +2,6 @@ package replica
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"sync/atomic"
 
@@ -206,12 +205,4 @@ func writes(name string, at int64, b []byte) (ops []op) {
 		at, b = at+int64(n), b[n:]
 	}
 	return ops
-}
-
-// readUpTo reads into b, and returns the number of bytes. The end of the file is no error.
-func readUpTo(f io.ReaderAt, b []byte, at int64) (n int, err error) {
-	if n, err = f.ReadAt(b, at); errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return n, err
 }

@@ -1,9 +1,14 @@
 package track
 
 import (
+	"math"
 	"math/bits"
 	"unsafe"
 )
+
+// NoRow stands for a missing row. A [Sparse] has it in entries that were never written. It is larger
+// than any row, even as a 32-bit int.
+const NoRow uint32 = math.MaxUint32 & math.MaxInt
 
 // A mark records which rows of a block of 64 are already saved, one bit for each row. The field
 // span is the serial number of a call of Tracker.Reopen. The next call of Reopen makes the mark
@@ -104,6 +109,11 @@ func (c *Column[T]) Unsaved(i int) bool {
 // checks less than Unsaved and is faster.
 func (c *Column[T]) Free(i int) bool { return i >= c.Log.prot }
 
+// Raw returns the live rows of c. The result stays valid when the column grows.
+func (c *Column[T]) Raw() RawRows {
+	return RawRows{c.Log.live, c.Log.width}
+}
+
 // Touch must be called before row i is written. Hot callers inline its body by hand.
 func (c *Column[T]) Touch(i int) {
 	if c.Unsaved(i) {
@@ -191,6 +201,14 @@ func (l *Log) markOf(i int) *mark {
 		*m = mark{span: l.span}
 	}
 	return m
+}
+
+func (l *Log) reserve(rows int) {
+	if need := (rows + 63) / 64; need > len(l.marks) {
+		marks := make([]mark, need)
+		copy(marks, l.marks)
+		l.marks = marks
+	}
 }
 
 // row returns the address of live row i.

@@ -10,11 +10,6 @@ type RawRows struct {
 	size uintptr
 }
 
-// Raw returns the live rows of c. The result stays valid when the column grows.
-func (c *Column[T]) Raw() RawRows {
-	return RawRows{c.Log.live, c.Log.width}
-}
-
 // At returns the address of a row. It does not check that the row exists.
 func (r *RawRows) At(row int) unsafe.Pointer { return unsafe.Add(*r.live, uintptr(row)*r.size) }
 

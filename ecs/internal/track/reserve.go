@@ -67,13 +67,5 @@ func (t *Tracker) Reserve(rows int) {
 	}
 }
 
-func (l *Log) reserve(rows int) {
-	if need := (rows + 63) / 64; need > len(l.marks) {
-		marks := make([]mark, need)
-		copy(marks, l.marks)
-		l.marks = marks
-	}
-}
-
 // reserve does nothing, because the marks of entries are stored in their pages.
 func (s *Sparse) reserve(int) {}

@@ -1,7 +1,6 @@
 package track
 
 import (
-	"math"
 	"unsafe"
 )
 
@@ -10,10 +9,6 @@ const (
 	PageBits = 12
 	PageSize = 1 << PageBits
 	PageMask = PageSize - 1
-
-	// NoRow is the value of an entry that was never written. It is larger than any row, even as a
-	// 32-bit int.
-	NoRow uint32 = math.MaxUint32 & math.MaxInt
 )
 
 // A Page maps 4096 consecutive indices to rows. If an index has no row, its entry may have any

@@ -14,6 +14,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// errFound stops a search early. It is never returned to a client.
+var errFound = errors.New("found")
+
 // This file lists the entities of a state, by index or sorted. There are three kinds of lists:
 //
 //   - If the request names entities, those that are alive are listed.

@@ -362,9 +362,6 @@ type changedDoc struct {
 	All bool `json:"all"`
 }
 
-// errFound stops a search early. It is never returned to a client.
-var errFound = errors.New("found")
-
 // change finds the newest change of an entity before a record, or the oldest change after the
 // record.
 func (h *server) change(a *params) (any, error) {

@@ -95,15 +95,6 @@ func (a *params) ticks() (from, to uint64) {
 	return a.number("from", 0, math.MaxUint64), a.number("to", math.MaxUint64, math.MaxUint64)
 }
 
-// session returns the session for a request about a state. The slow session answers requests about
-// a second state that the page shows for comparison. So the fast session keeps its own state.
-func (a *params) session(h *server) *session {
-	if a.flag("beside") {
-		return h.slow
-	}
-	return h.fast
-}
-
 // flag reports whether a parameter is 1.
 func (a *params) flag(name string) bool { return a.text(name) == "1" }
 

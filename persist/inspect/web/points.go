@@ -368,12 +368,6 @@ type componentDoc struct {
 	Fields []fieldDoc `json:"fields"`
 }
 
-// A fieldDoc is a field that an expression can use.
-type fieldDoc struct {
-	Path string `json:"path"`
-	Kind string `json:"kind"` // number, bool, text, entity or other.
-}
-
 // schemaDoc describes the components in the state after a record.
 type schemaDoc struct {
 	stateDoc

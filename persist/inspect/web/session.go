@@ -208,3 +208,12 @@ func (d *session) close() error {
 	d.view, d.cursor, d.anchors, d.selection = nil, nil, anchors{}, nil
 	return v.Close()
 }
+
+// session returns the session for a request about a state. The slow session answers requests about
+// a second state that the page shows for comparison. So the fast session keeps its own state.
+func (a *params) session(h *server) *session {
+	if a.flag("beside") {
+		return h.slow
+	}
+	return h.fast
+}

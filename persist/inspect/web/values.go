@@ -187,3 +187,9 @@ func versus(a, b layout.Value) (before, after string) {
 	}
 	return before, after
 }
+
+// A fieldDoc is a field that an expression can use.
+type fieldDoc struct {
+	Path string `json:"path"`
+	Kind string `json:"kind"` // number, bool, text, entity or other.
+}

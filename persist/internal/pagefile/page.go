@@ -31,6 +31,9 @@ const (
 	flagMeta   = 4
 )
 
+// MaxValueSize is the maximum length of a page's value, in bytes.
+const MaxValueSize = 1 << 30
+
 // A node is the first page of a branch or a leaf.
 //
 //	0    8       10      12         16

@@ -8,9 +8,6 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// MaxValueSize is the maximum length of a page's value, in bytes.
-const MaxValueSize = 1 << 30
-
 // valueLimit is MaxValueSize, or less in tests.
 var valueLimit = MaxValueSize
 
