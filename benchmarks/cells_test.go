@@ -72,7 +72,7 @@ type cellGame struct {
 	dir           string
 
 	copied []cell
-	packed []byte     // The bytes of copied that are written to the file.
+	packed []byte     // The cells in copied, encoded for the file.
 	writer chan error // Receives the error of the running write. nil if there is none.
 	copies int
 

@@ -55,7 +55,7 @@ var built = sync.OnceValue(func() error {
 	}
 	above, below, _ := strings.Cut(string(text), "## The picture")
 	text = []byte(above + "<!-- run docs/site/testdata/dots -->\n\n<!-- run docs/site/testdata/prints -->\n\n## The picture" + below)
-	// The sizes of the other programs are made up. To build these programs takes long.
+	// Make up the sizes of the other programs, because building them takes long.
 	sizes := map[string]int64{}
 	for k := 1; k < 10; k++ {
 		sizes[fmt.Sprintf("examples/guide/game%d", k)] = 1_600_000

@@ -23,8 +23,8 @@ import (
 
 // TestFusibleProducts_NoneInCode finds float products that a compiler may fuse with a sum, as in
 // x*y + z. Fused code rounds only once, so its result differs in the last bits. Then worlds would
-// differ between machines; see docs/MACHINES.md. A conversion prevents the fusion: float64(x*y) +
-// z.
+// differ between machines; see docs/MACHINES.md. A conversion of the product, as in float64(x*y),
+// prevents the fusion.
 func TestFusibleProducts_NoneInCode(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 // A fault is a change of one node in the source. The text before is inserted in front of the node,
 // and the text after is inserted behind it, so line numbers stay the same. In these texts, "\x00"
-// stands for a call that reports whether the fault is active. For example, a condition c becomes (c
-// || mutantIs(7)).
+// stands for a call that reports whether the fault is active. For example, a condition c becomes c
+// || mutantIs(7) in parentheses.
 type fault struct {
 	*source
 	function   string

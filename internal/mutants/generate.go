@@ -51,7 +51,7 @@ func (g *generator) visit(n ast.Node) bool {
 	}
 	switch n := n.(type) {
 	case *ast.GenDecl:
-		// Visit only variables. A fault inserts a call, and a constant must not contain a call.
+		// Visit only variables. A fault inserts a call, which a constant cannot contain.
 		if n.Tok != token.VAR {
 			return false
 		}

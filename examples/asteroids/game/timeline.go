@@ -77,9 +77,9 @@ func (g *Game) GoTo(ctx context.Context, tick uint64) error {
 // name.
 func (g *Game) Point() string { return fmt.Sprintf("record:%d", g.World.Raw().Seq()) }
 
-// Ends returns the names of the oldest and the newest state of the line. The name of the oldest
-// state is "" if the line begins with the first tick of the game. It then stands for the oldest
-// state in the store.
+// Ends returns the names of the oldest and the newest state of the line. If the line begins with
+// the first tick of the game, the first name is empty. An empty name stands for the oldest state in
+// the store.
 func (g *Game) Ends() (oldest, newest string) {
 	if g.line.start != (Start{}) {
 		oldest = fmt.Sprintf("record:%d", g.line.start.Record)
