@@ -26,11 +26,11 @@ var (
 	cellSkews   = []float64{0, 0.5, 0.8, 0.99}
 )
 
-// BenchmarkCells reports how much persistence lengthens the median and the worst tick, in two
-// variants:
+// BenchmarkCells reports how much longer the median tick and the worst tick are with persistence.
+// It measures two kinds of persistence:
 //
-//   - stet: A store journals every tick, and calls fsync every 100 ms. It starts a new snapshot as
-//     soon as the previous snapshot is on disk.
+//   - stet: A store journals every tick, and calls fsync every 100 ms. It starts a new snapshot
+//     as soon as the previous snapshot is on disk.
 //   - copy: A tick copies all cells while the world waits, and a goroutine writes the copy to a
 //     file. The next tick after the write makes a new copy. No journal is written.
 //
@@ -38,9 +38,10 @@ var (
 // ticks per second. A tick updates 1000 to 256 000 random cells, which follow Zipf's law.
 //
 // The workload is that of Vaz Salles and others, "An evaluation of checkpoint recovery for
-// massively multiplayer online games" (VLDB 2009), without recovery.
+// massively multiplayer online games" (VLDB 2009). The time of recovery is not measured.
 func BenchmarkCells(b *testing.B) {
-	// All sizes and skews use one store, so its directory belongs to the outer benchmark.
+	// All sub-benchmarks use the same store. A temporary directory of a sub-benchmark would be
+	// removed at its end.
 	dir := b.TempDir()
 	var g *cellGame
 	for _, skew := range cellSkews {
@@ -71,7 +72,7 @@ type cellGame struct {
 	dir           string
 
 	copied []cell
-	packed []byte     // The encoded copy.
+	packed []byte     // The cells in copied, encoded for the file.
 	writer chan error // Receives the error of the running write. nil if there is none.
 	copies int
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The definitions of github.com/mlange-42/go-ecs-benchmarks.
+// The benchmarks of github.com/mlange-42/go-ecs-benchmarks.
 var goSuite = []definition{
 	{name: "query2comp", forms: queries(query2comp)},
 	{name: "query32arch", forms: queries(query32arch)},

@@ -27,7 +27,7 @@ type movers struct {
 	world      *ecs.World
 	positions  *ecs.Storage[position]
 	velocities *ecs.Storage[velocity]
-	entities   []ecs.Entity // The entities that the definition uses.
+	entities   []ecs.Entity // The entities on which the benchmark works.
 }
 
 func newMovers() *movers {

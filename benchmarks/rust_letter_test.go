@@ -110,8 +110,8 @@ func addLetter[T ~float32](w *ecs.World, values *ecs.Storage[data]) {
 	}
 }
 
-// doubled returns a benchmark in which each repetition doubles all values. The values start at 1
-// and soon become infinite.
+// doubled returns a benchmark whose timed operation is repeat. Each call of repeat must double all
+// values. The values start at 1 and soon become infinite.
 func doubled(w *ecs.World, values *ecs.Storage[data], repeat func()) *work {
 	return &work{world: w, repeat: repeat, check: func(times int) bool {
 		for _, v := range values.Values() {
@@ -157,7 +157,8 @@ func newScheduleWorld() *scheduleWorld {
 	return s
 }
 
-// add creates an entity of a group. Each component has a different number.
+// add creates an entity of group 0, 1, 2 or 3. Its component A has the number 1, B has 2, and so
+// on.
 func (s *scheduleWorld) add(bunch int) {
 	e := s.world.Create()
 	s.a.Set(e, 1)

@@ -38,8 +38,8 @@ func det3(a, b, c vector) float32 {
 	return float32(a.X*minor(b.Y, c.Z, c.Y, b.Z)) - float32(b.X*minor(a.Y, c.Z, c.Y, a.Z)) + float32(c.X*minor(a.Y, b.Z, b.Y, a.Z))
 }
 
-// inverse returns the inverse of m, if m is invertible. It uses the formula of cgmath, the matrix
-// library of the suite, without vector instructions.
+// inverse returns the inverse of m, if m is invertible. The suite uses the matrix library cgmath.
+// This is its formula, but without vector instructions.
 func (m *matrix) inverse() (inv matrix, ok bool) {
 	x, y, z, w := m.row(0), m.row(1), m.row(2), m.row(3)
 	det := float32(x.X*det3(y.yzw(), z.yzw(), w.yzw())) - float32(x.Y*det3(y.xzw(), z.xzw(), w.xzw())) +
@@ -71,7 +71,7 @@ func (m *matrix) inverse() (inv matrix, ok bool) {
 	}, true
 }
 
-// turn returns m·v, without the translation.
+// turn returns m·v. It ignores the last column of m, which is a translation.
 func (m *matrix) turn(v vector) vector {
 	return vector{
 		float32(m[0]*v.X) + float32(m[4]*v.Y) + float32(m[8]*v.Z),

@@ -2,8 +2,7 @@ package benchmarks
 
 import "testing"
 
-// The definitions of github.com/rust-gamedev/ecs_bench_suite, except the definition that
-// serializes.
+// The benchmarks of github.com/rust-gamedev/ecs_bench_suite, except the benchmark of serialization.
 var rustSuite = []definition{
 	{name: "simple_insert", forms: []form{{"each", simpleInsert}}, sizes: []int{bodies}},
 	{name: "simple_iter", forms: simpleIter, sizes: []int{bodies}},

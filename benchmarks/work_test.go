@@ -13,7 +13,7 @@ type definition struct {
 	forms []form
 	sizes []int // Numbers of entities. nil means all published numbers.
 
-	untracked bool // True if the definition has no world to take a checkpoint of.
+	untracked bool // True if the benchmark only runs without checkpoints.
 }
 
 // A form is one way to program a definition.
@@ -27,8 +27,8 @@ type work struct {
 	world *ecs.World
 
 	prepare func() // Undoes the previous repetition. Its time is not measured. It may be nil.
-	// checkpoint is called before each tracked repetition. If it is nil, the repetition takes a
-	// checkpoint of the world.
+	// checkpoint is called before each repetition when the benchmark runs with checkpoints. If it
+	// is nil, a checkpoint of the world is taken instead.
 	checkpoint func()
 	repeat     func() // The timed operation.
 
@@ -36,7 +36,7 @@ type work struct {
 	check func(times int) bool
 }
 
-// tracked makes the timed operation of k take a checkpoint first.
+// tracked changes the timed operation of k: it takes a checkpoint, and then does the work.
 func (k *work) tracked() {
 	checkpoint := k.checkpoint
 	if checkpoint == nil {
@@ -65,7 +65,7 @@ func (r *renewal) renew() {
 }
 
 // nanos returns the nanoseconds per repetition, without the time of prepare(). It reads the clock
-// itself, because stopping the benchmark timer costs more than most repetitions with few entities.
+// itself. Stopping the timer of the benchmark takes longer than most repetitions with few entities.
 func (k *work) nanos(b *testing.B) float64 {
 	k.once() // The first repetition is not timed, because it allocates.
 	if k.prepare == nil {
@@ -102,7 +102,10 @@ func (k *work) run(b *testing.B, per float64, unit string) {
 }
 
 // each times the forms of d without checkpoints, and then with a checkpoint before each repetition.
-// The benchmarks are named definition/form/tracking, followed by /size if size is not empty.
+// The names are d.name, form, "free" or "checkpoint", and size:
+//
+//	query2comp/all/free/1000
+//	query2comp/all/checkpoint/1000
 func (d *definition) each(b *testing.B, size string, n int, per float64, unit string) {
 	for _, f := range d.forms {
 		b.Run(d.name+"/"+f.name+"/free"+size, func(b *testing.B) { f.make(n).run(b, per, unit) })

@@ -11,7 +11,8 @@ import (
 // 1.
 //
 // The formulas are those of Gray and others, "Quickly generating billion-record synthetic
-// databases" (SIGMOD 1994). They are exact for ranks 0 and 1, and approximate for other ranks.
+// databases" (SIGMOD 1994). The probabilities of ranks 0 and 1 are exact. Those of the other ranks
+// are approximate.
 type zipf struct {
 	rng *rand.Rand
 	n   float64

@@ -30,7 +30,7 @@ import (
 // The page with a program that the tests use.
 const played = "guide/time.html"
 
-// An overlay replaces files of a file system.
+// An overlay is the file system FS, in which some files have other contents.
 type overlay struct {
 	fs.FS
 	files fstest.MapFS
@@ -55,7 +55,7 @@ var built = sync.OnceValue(func() error {
 	}
 	above, below, _ := strings.Cut(string(text), "## The picture")
 	text = []byte(above + "<!-- run docs/site/testdata/dots -->\n\n<!-- run docs/site/testdata/prints -->\n\n## The picture" + below)
-	// The other programs of the guide are not built, which takes long.
+	// Make up the sizes of the other programs, because building them takes long.
 	sizes := map[string]int64{}
 	for k := 1; k < 10; k++ {
 		sizes[fmt.Sprintf("examples/guide/game%d", k)] = 1_600_000
@@ -311,7 +311,8 @@ func TestPages_EveryWidthAndColor(t *testing.T) {
 					p.load(path)
 					p.fits(path)
 					p.shot(fmt.Sprintf("%s-%d-%v", strings.ReplaceAll(path, "/", "-"), width, dark))
-					// The check of the last two takes long.
+					// The check takes long. It covers the first page always, the next four in one
+					// color for each width, and the last two never.
 					if k == 0 || k < 5 && dark == (width > 800) {
 						p.accessible(script, path)
 					}

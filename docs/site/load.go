@@ -16,7 +16,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// The pages of the guide and of the project that other pages refer to.
+// The home page of the site, and the index of the guide.
 const (
 	home       = "README.md"
 	guideIndex = "docs/guide/README.md"
@@ -52,13 +52,16 @@ type heading struct {
 }
 
 var (
-	// A comment that a program replaces when the page is shown.
+	// runComment matches the comment <!-- run DIRECTORY -->. The page shows the program in this
+	// directory in its place.
 	runComment = regexp.MustCompile(`^<!-- run (\S+) -->\s*$`)
-	// A comment that says which function the code below it shows. See internal/arch.
+	// codeComment matches the comment <!-- FILE.go NAME -->. The code below the comment is the body
+	// of this function; see internal/arch.
 	codeComment = regexp.MustCompile(`^<!-- (\S+\.go) (\w+) -->\s*$`)
 )
 
-// load reads the pages of the documentation, and all files to which they link.
+// load reads the pages of the documentation, and all Markdown files to which they link. The
+// argument game tells whether the site has the game.
 func load(fsys fs.FS, game bool) (*site, error) {
 	s := &site{fsys: fsys, game: game, pages: map[string]*page{}, sources: map[string]bool{}, images: map[string]bool{}}
 	files := []string{home}
@@ -234,8 +237,8 @@ func links(n ast.Node, f func(n ast.Node, dest string) string) {
 	})
 }
 
-// local returns the path in the project and the anchor of a destination in a page. It returns false
-// for other web sites.
+// local splits the destination of a link into a path in the project and an anchor. It returns false
+// if the link leads to another web site.
 func (p *page) local(dest string) (target, anchor string, ok bool) {
 	if strings.Contains(dest, ":") {
 		return "", "", false
@@ -247,7 +250,8 @@ func (p *page) local(dest string) (target, anchor string, ok bool) {
 	return path.Join(path.Dir(p.file), dest), anchor, true
 }
 
-// pageOf returns the Markdown file of a page for a path in the project, or "".
+// pageOf returns the Markdown file for a path in the project: the path itself, or README.md in this
+// directory. It returns "" if there is no such file.
 func (s *site) pageOf(target string) string {
 	for _, file := range []string{target, target + "/README.md"} {
 		if path.Ext(file) == ".md" {
@@ -259,8 +263,8 @@ func (s *site) pageOf(target string) string {
 	return ""
 }
 
-// resolve makes the links of a page relative links of the site, and checks them. It notes which
-// sources, images and programs the page needs.
+// resolve checks the links of a page, and makes them relative links of the site. It collects the
+// sources, images and programs that the page shows or links to.
 func (s *site) resolve(p *page) {
 	links(p.doc, func(n ast.Node, dest string) string {
 		target, anchor, ok := p.local(dest)
@@ -306,7 +310,8 @@ func (s *site) resolve(p *page) {
 	})
 }
 
-// resolveComment notes what a comment of a page needs.
+// resolveComment handles a comment that names a program or a Go file. It checks that the program or
+// the file exists, and adds it to the sources of the site. It reports any other HTML as a fault.
 func (s *site) resolveComment(p *page, text string) {
 	if m := runComment.FindStringSubmatch(text); m != nil {
 		if info, err := fs.Stat(s.fsys, m[1]); err != nil || !info.IsDir() {

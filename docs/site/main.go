@@ -92,7 +92,7 @@ type builder struct {
 
 	mu    sync.Mutex
 	sizes map[string]int64 // The compressed size of each compiled program.
-	built time.Time        // The newest source of the pages.
+	built time.Time        // The newest change of a source when the pages were written.
 }
 
 // build compiles the programs and writes the pages.

@@ -17,7 +17,7 @@ type section struct {
 // A group is a part of a section.
 type group struct {
 	Title  string
-	Folded bool // The pages of the group are shown on request.
+	Folded bool // The reader must open the group to see its pages.
 	Items  []item
 }
 
@@ -100,8 +100,8 @@ func (s *site) chapters() (groups []group) {
 	return groups
 }
 
-// neighbours returns the pages before and after a page in its section. The guide begins with its
-// index, and the index follows the home page.
+// neighbours returns the pages before and after a page in its section. In the section of the guide,
+// the first two pages are the home page and the index of the guide.
 func (s *site) neighbours(url string) (before, after *item) {
 	for _, sec := range s.nav {
 		var all []item

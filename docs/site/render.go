@@ -151,7 +151,8 @@ func (r *bodyRenderer) heading(w util.BufWriter, _ []byte, n ast.Node, entering 
 	return ast.WalkContinue, nil
 }
 
-// code renders a block of code. A comment above it may say from which function the code is.
+// code renders a block of code. If the comment above the block names a function, a link to the
+// source of the function follows.
 func (r *bodyRenderer) code(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
@@ -159,7 +160,7 @@ func (r *bodyRenderer) code(w util.BufWriter, source []byte, n ast.Node, enterin
 	if above, ok := n.PreviousSibling().(*ast.HTMLBlock); ok {
 		m := runComment.FindStringSubmatch(comment(above, source))
 		if m != nil && strings.TrimSpace(string(n.Lines().Value(source))) == runCommand(m[1]) {
-			return ast.WalkSkipChildren, nil // The panel shows the command.
+			return ast.WalkSkipChildren, nil // The panel of the program shows this command already.
 		}
 	}
 	isGo := false

@@ -54,8 +54,8 @@ func (x *searchIndex) add(p *page, section string) {
 	end()
 }
 
-// isLine reports whether a rune separates words in the index: a space, or a line or an arrow of a
-// picture.
+// isLine reports whether r is a space, or a line or an arrow of a drawing. In the index, a space
+// replaces such runes.
 func isLine(r rune) bool {
 	return r == ' ' || r >= '─' && r <= '◿' || r >= '←' && r <= '↿'
 }

@@ -105,7 +105,7 @@ func (s *site) sourcePage(name string) (url, body string, err error) {
 	return url, b.String(), nil
 }
 
-// trail returns a path with a link for each directory that has a page.
+// trail returns the path of a file as HTML. Each directory that has a page is a link.
 func (s *site) trail(url, name string) string {
 	var b strings.Builder
 	for k, part := range strings.Split(name, "/") {
@@ -123,8 +123,8 @@ func (s *site) trail(url, name string) string {
 }
 
 // colored returns a source text as HTML. The tokens of Go have classes for their colors. With
-// anchors set, each declared function has an id. A chapter has no such ids, because several of its
-// blocks may show the same function.
+// anchors set, each declared function has an id, so that links can lead to it. The code blocks of a
+// chapter have no ids, because several blocks may show the same function.
 func colored(source string, isGo, anchors bool) string {
 	if !isGo {
 		return html.EscapeString(source)
@@ -133,10 +133,11 @@ func colored(source string, isGo, anchors bool) string {
 		b    strings.Builder
 		s    scanner.Scanner
 		done int
-		// Whether the name of a declared function follows, and the number of open parentheses.
+		// declares is true after the keyword func, until the name of the function.
 		declares = false
-		depth    = 0
-		ids      = map[string]bool{}
+		// depth is the number of open parentheses.
+		depth = 0
+		ids   = map[string]bool{}
 	)
 	file := token.NewFileSet().AddFile("", -1, len(source))
 	s.Init(file, []byte(source), func(token.Position, string) {}, scanner.ScanComments)
@@ -168,7 +169,8 @@ func colored(source string, isGo, anchors bool) string {
 		case tok == token.IDENT && (declares && depth == 0 || strings.HasPrefix(source[at+len(text):], "(")):
 			class = "f"
 		}
-		// The scanner inserts semicolons at the ends of lines.
+		// A token without a class is written together with the next token that has one. Semicolons
+		// that the scanner inserts at the ends of lines have no class.
 		if class != "" {
 			b.WriteString(html.EscapeString(source[done:at]))
 			id := ""
@@ -177,7 +179,8 @@ func colored(source string, isGo, anchors bool) string {
 					id, ids[text] = fmt.Sprintf(" id=\"func-%s\"", text), true
 				}
 			}
-			// The scanner removes carriage returns from comments.
+			// The scanner removes carriage returns from comments, so text can be shorter than the
+			// source.
 			end := min(at+len(text), len(source))
 			fmt.Fprintf(&b, "<span class=%q%s>%s</span>", class, id, html.EscapeString(source[at:end]))
 			done = end

@@ -196,7 +196,7 @@ func TestPlayer_SavesAndLoadsSlots(t *testing.T) {
 	p, m := start(t, dir), newTerminal(80, 24)
 	p.play(t, m, strings.Repeat("a..", 30)+"2")
 	require.Contains(t, m.String(), "saved slot 2")
-	// The slot was saved before the tick of the same frame.
+	// The last frame saved the slot, and then ran one more tick.
 	tick := p.game.World.Tick() - 1
 	p.play(t, m, strings.Repeat("d..", 30))
 	require.NotContains(t, m.String(), "slot")

@@ -69,7 +69,7 @@ func startProcess(t *testing.T, args ...string) *process {
 		for b := make([]byte, 4096); ; {
 			n, err := keys.Read(b)
 			if err != nil {
-				// All processes have closed the terminal.
+				// Read returns an error when all processes have closed the terminal.
 				return
 			}
 			p.mu.Lock()

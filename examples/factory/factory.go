@@ -78,8 +78,8 @@ type (
 	Built struct{ Plant ecs.Entity }
 )
 
-// Totals is a resource with the sums since the start of the factory. Made minus Used, Shipped and
-// Lost is the number of items that are on belts, in machines or in chests.
+// Totals is a resource that counts items since the start of the factory. Made minus Used, Shipped
+// and Lost is the number of items on belts, in machines and in chests.
 type Totals struct {
 	Made, Used, Shipped, Lost [items]int64
 	Recent                    [items]int64 // Made since the last report.

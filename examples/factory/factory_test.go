@@ -87,8 +87,8 @@ func TestFactory_ItemsBalance(t *testing.T) {
 	require.Positive(t, totals.Breaks)
 }
 
-// An item moves by at most one belt per tick. This holds also if carry visits the belts in another
-// order, because a belt was removed.
+// An item moves by at most one belt per tick. After a belt was removed, the system carry() visits
+// the belts in another order. The rule still holds then.
 func TestCarry_OnePlaceInATick(t *testing.T) {
 	f := newTest(t, testOptions())
 	f.ticks(1)
@@ -171,8 +171,8 @@ func TestRenew_DestroysAllParts(t *testing.T) {
 	require.Equal(t, 5*(6*beltLen+6), f.Feeds.Len())
 }
 
-// If a machine is destroyed, the belt before it is detached by the policy of the relation, and the
-// line stops.
+// When a machine is destroyed, the relation removes the component Feeds of the belt that leads to
+// the machine. The factory still runs.
 func TestFeeds_MachineRemoved(t *testing.T) {
 	f := newTest(t, testOptions())
 	f.ticks(1)

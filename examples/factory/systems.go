@@ -24,8 +24,9 @@ func (f *factory) build() {
 // supply builds a line of belts to a chest or a machine. It puts a new machine at the start of the
 // line. Then it builds the supply of the new machine.
 //
-// The last belt of a line is created first. Therefore, the system carry() visits the last belt
-// first, and all items of a full line move in the same tick.
+// The belt at the end of a line is created first, so the system carry() visits it first. When its
+// item has moved on, there is room for the item of the belt before it. So all items of a full line
+// move in the same tick.
 func (f *factory) supply(plant, to ecs.Entity, item Item) {
 	for range beltLen {
 		to = f.NewBelt.Create(PartOf{plant}, Feeds{to}, Belt{})
@@ -71,8 +72,8 @@ func (f *factory) ship(*tick) {
 	}
 }
 
-// carry moves each item to the next entity, if there is room. Its queries are read-only, and Mut
-// marks the changed rows. Unchanged rows then add nothing to the journal.
+// carry moves each item to the next entity, if there is room. Its queries only read. Mut marks only
+// the rows that change, so the other rows add nothing to the journal.
 func (f *factory) carry(t *tick) {
 	for e, row := range f.Carrying.All() {
 		if row.A.Item != None && row.A.Since < t.Number && f.give(row.B.To, row.A.Item, t.Number) {
@@ -162,15 +163,16 @@ func (f *factory) count(*tick) {
 	}
 }
 
-// report prints the output since the last report, and the machines that hold up others. It runs
-// before the tick is committed, so after a crash, the report may be printed again.
+// report prints the output since the last report, and which machines hold up others. It runs before
+// the tick is committed. After a crash, the tick may run again and print the same report.
 func (f *factory) report(t *tick) {
 	totals := f.Totals.Mut()
 	fmt.Fprintf(f.options.out, "tick %d: made%s; %d plants, %d built, %d breaks, %d broken\n", t.Number,
 		list(totals.Recent), f.Plant.Len(), totals.Built, totals.Breaks, f.Broken.Len())
 	totals.Recent = [items]int64{}
 
-	// Numbers of jammed machines, by the product of their bottleneck and by their own product.
+	// jammed[p][q] is the number of jammed machines that make q and that wait for a machine that
+	// makes p.
 	var jammed [items][items]int64
 	for e, m := range f.Machine.All() {
 		if m.jammed() {
@@ -184,8 +186,8 @@ func (f *factory) report(t *tick) {
 	}
 }
 
-// bottleneck follows the line of a jammed machine to the first machine that is not jammed, and
-// returns what that machine makes. It returns None if all machines of the line are jammed.
+// bottleneck follows the products of a jammed machine to the first machine that is not jammed. It
+// returns what that machine makes, or None if all machines up to the chest are jammed.
 func (f *factory) bottleneck(e ecs.Entity) Item {
 	for next := range f.feeders.Ancestors(e) {
 		if m, ok := f.Machine.Get(next); ok && !m.jammed() {

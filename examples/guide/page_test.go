@@ -14,9 +14,9 @@ import (
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
-// inPage runs a program for browsers in node. The script is the body of the page's function
-// stetReady. It prints by say, which writes its arguments as JSON. The results are the printed
-// lines.
+// inPage runs a program for browsers in node. The program calls the function stetReady of the page,
+// whose body is the script. The function say(...) of the script prints its arguments as JSON.
+// inPage returns the printed lines.
 func inPage(t *testing.T, name, script string) []string {
 	t.Helper()
 	node, err := exec.LookPath("node")

@@ -27,8 +27,9 @@ func Gliders(cells iter.Seq[Cell]) int {
 	return count
 }
 
-// objects splits cells into groups that do not act on each other in the next generation. Groups and
-// their cells have no particular order. A group is valid until the next call of yield().
+// objects splits cells into groups. Cells of two groups have no common neighbour, so no group
+// affects another in the next generation. Groups and their cells have no particular order. The
+// function yield() must copy a group to keep it.
 func objects(cells iter.Seq[Cell]) iter.Seq[[]Cell] {
 	return func(yield func([]Cell) bool) {
 		left := make(map[Cell]bool)
@@ -45,8 +46,9 @@ func objects(cells iter.Seq[Cell]) iter.Seq[[]Cell] {
 	}
 }
 
-// takeObject appends a cell, and all other cells that belong to the same object, to a list of
-// cells. It removes them from the set of cells that belong to no object yet.
+// takeObject returns an object: the cell first, and all other cells of the same object. It appends
+// them to the argument object. It removes them from left, the set of cells that belong to no object
+// yet.
 func takeObject(object []Cell, left map[Cell]bool, first Cell) []Cell {
 	object = append(object, first)
 	delete(left, first)

@@ -33,7 +33,7 @@ type config struct {
 
 	isTour    bool // Neither -pattern nor -generations is set.
 	journaled bool // At least one of the set flags needs a journal.
-	anyOrigin bool // Without -pattern, continue the run in dir, whatever its pattern is.
+	anyOrigin bool // Without -pattern, a run in dir continues with any pattern.
 }
 
 // parseFlags parses the flags. Before it returns an error, it prints the reason. The error is
@@ -104,7 +104,7 @@ func (c *config) paced(ctx context.Context, commit func() error) func() error {
 			return err
 		}
 		select {
-		// RunTo returns the error of ctx.
+		// Return nil. RunTo then returns the error of ctx.
 		case <-ctx.Done():
 		case <-time.After(c.pace):
 		}

@@ -25,8 +25,8 @@ var (
 )
 
 // TestKill_DurableGenerationsRemain kills the program at random moments: during its start or
-// recovery, between ticks and within ticks. Each run continues in the same directory, which no run
-// has closed. The test recovers a copy of the directory after each run.
+// recovery, between ticks and within ticks. Each run continues in the directory that the killed run
+// left. The test recovers a copy of the directory after each run.
 func TestKill_DurableGenerationsRemain(t *testing.T) {
 	seed := *killSeed
 	if seed == 0 {

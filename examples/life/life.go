@@ -33,7 +33,7 @@ type Life struct {
 	origin *ecs.Resource[Origin]
 	older  *ecs.Query1[Age]
 
-	// Scratch memory. It has the number of living cells among each cell and its neighbours.
+	// Scratch memory: for each cell, the number of living cells in the square of 3 by 3 around it.
 	crowd map[Cell]int8
 	dead  []ecs.Entity // Scratch memory: cells that die.
 	born  []Cell       // Scratch memory: cells that are born.
@@ -170,8 +170,8 @@ func (l *Life) count() {
 	}
 }
 
-// judge finds the cells that die and the cells that are born. Both lists have the order of the
-// cells' rows in the storage, because the random order of a map must not affect the world.
+// judge finds the cells that die and the cells that are born. It visits cells in the order of their
+// rows in the storage. The order of a Go map is random, and would make equal worlds differ.
 func (l *Life) judge() {
 	l.dead, l.born = l.dead[:0], l.born[:0]
 	for e, cell := range l.cells.All() {

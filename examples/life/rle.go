@@ -38,7 +38,8 @@ type Pattern struct {
 var (
 	rleHeader = regexp.MustCompile(`^x\s*=\s*(\d+)[\s,]*y\s*=\s*(\d+)[\s,]*(?:rule\s*=(.*?))?[\s,]*$`)
 	rleItem   = regexp.MustCompile(`^(\d*)\s*([bo.Axyz$!])\s*`)
-	// Matches the start of a header. A body can also begin with x.
+	// rleX matches the start of a header, such as "x = 3". A body can also begin with x, which is a
+	// living cell.
 	rleX    = regexp.MustCompile(`^x\s*=`)
 	rleRule = regexp.MustCompile(`^(?i:B3/?S23|S23/?B3|23/3|Life)$`)
 )

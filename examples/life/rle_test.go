@@ -219,7 +219,8 @@ func TestParseRLE_TooLarge(t *testing.T) {
 func TestParseRLE_ReadError(t *testing.T) {
 	const text = "#N Glider\r\nx = 3, y = 3\r\nbo$2bo$\n"
 	broken := errors.New("broken")
-	// Each read fails at the end of a line. A partial line would give another error first.
+	// Each text ends with a whole line, and the next read fails. After part of a line, ParseRLE may
+	// return a syntax error instead.
 	for _, end := range []int{0, 11, 25, len(text)} {
 		r := io.MultiReader(strings.NewReader(text[:end]), iotest.ErrReader(broken))
 		if pattern, err := ParseRLE(r); !errors.Is(err, broken) {

@@ -44,8 +44,8 @@ func TestTour_PrintsResults(t *testing.T) {
 	if got, want := strings.Count(out, "equal to an uninterrupted run in memory"), 4; got != want {
 		t.Errorf("tour compares itself with a run in memory %d times, want %d", got, want)
 	}
-	// The child could not print the generations that became durable just before the kill. After the
-	// recovery, the parent prints the last of them.
+	// The child was killed before it could print the last durable generations. The parent prints
+	// only the newest of them, after the recovery.
 	told, found := numberAfter(t, out, "the last line of the child: durable "), numberAfter(t, out, "recovered tick ")
 	for generation := range 1104 {
 		if generation > told && generation < found {

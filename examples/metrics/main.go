@@ -148,7 +148,7 @@ func watch(ctx context.Context, store *persist.Store, log *slog.Logger) {
 	}
 }
 
-// tick calls f 60 times a second, n times, or until ctx ends if n is 0.
+// tick calls f 60 times a second until f fails or ctx ends. If n is not 0, it ends after n calls.
 func tick(ctx context.Context, n int, f func() error) error {
 	clock := time.NewTicker(time.Second / 60)
 	defer clock.Stop()

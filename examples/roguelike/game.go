@@ -263,8 +263,8 @@ func (g *game) prowl(hero ecs.Entity) {
 	}
 }
 
-// steal gives one of the hero's things to the thief, even a thing in a bag. One write of Inside
-// changes the owner.
+// steal gives one of the hero's things to the thief, even a thing in a bag. To change the owner, it
+// writes only the component Inside.
 func (g *game) steal(hero, thief ecs.Entity) {
 	things := slices.Collect(g.contents.Descendants(hero))
 	if len(things) == 0 {

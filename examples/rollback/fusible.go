@@ -5,8 +5,9 @@ import "github.com/stet-ecs/stet/ecs"
 // A Cloud drifts over the plane, and becomes slower.
 type Cloud struct{ X, V float64 }
 
-// addCloud adds a cloud, and a system that moves it by a formula that differs between machines. The
-// safe formula converts each product; see docs/MACHINES.md.
+// addCloud adds a cloud, and a system that moves the cloud. On some machines, the formula x + v*dt
+// rounds only once, and gives another result. The formula x + float64(v*dt) is safe; see
+// docs/MACHINES.md.
 func (g *game) addCloud() {
 	clouds := ecs.MustRegister[Cloud](g.world)
 	clouds.Set(g.world.Create(), Cloud{0, 1.1})

@@ -183,8 +183,8 @@ func (m *match) save(ctx context.Context, tick uint64) (command string, err erro
 	return command, nil
 }
 
-// run plays the match and prints the result to w. The stores end with the final worlds. If the
-// worlds differ, the stores end with the first tick that differs.
+// run plays the match and prints the result to w. After it, the newest states in the stores are the
+// final worlds. If the worlds differ, they are the worlds at the first tick that differs.
 func (m *match) run(ctx context.Context, w io.Writer) (err error) {
 	say := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 	say("%d ticks over a link that loses %d%% and takes up to %d ticks, seed %d", m.ticks, m.loss, m.delay, m.seed)

@@ -97,8 +97,8 @@ func (s *server) serve(ctx context.Context, conn net.Conn) {
 	s.mail <- message{c, Order{Player: c.player, Line: "leave", Verb: "leave"}}
 }
 
-// send sends a line to the client. A client that has not read earlier lines loses its connection,
-// so that a tick does not wait for it.
+// send sends a line to the client. If the client has not read the earlier lines, send waits for at
+// most a millisecond, and then closes the connection. So a slow client does not delay the ticks.
 func (c *session) send(line string) {
 	_ = c.conn.SetWriteDeadline(time.Now().Add(time.Millisecond))
 	if _, err := fmt.Fprintln(c.conn, line); err != nil {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// exampled are the packages whose exported functions and methods all stand in an Example.
+// exampled are the packages in which an Example must call each exported function and method.
 var exampled = []string{"ecs", "ecs/schedule", "ecs/rollback", "persist", "persist/inspect", "persist/repair", "persist/part"}
 
 // withoutExample are functions that need no Example, each with the reason.
@@ -32,7 +32,7 @@ var withoutExample = map[string]string{
 // package schedule calls them through an interface.
 var interfaceMethod = regexp.MustCompile(`\.(Error|Unwrap|Is|String|GoString|Format|LogValue|Uses|(Unm|M)arshal(JSON|Text))$`)
 
-// arity matches the part of a name that exists once for each number of components.
+// arity matches a name with a number of components, such as Query2 or NewBundle3.
 var arity = regexp.MustCompile(`\b((?:New)?(?:Query|Bundle|Row))[1-9]\b`)
 
 // TestExamples_UseExportedFunctions finds exported functions that no Example calls. A user of such
@@ -94,7 +94,7 @@ func TestExamples_UseExportedFunctions(t *testing.T) {
 	}
 }
 
-// isExported reports whether f is an exported function of the packages exampled, or an exported
+// isExported reports whether f is an exported function of a package in exampled, or an exported
 // method of an exported type there.
 func isExported(f *types.Func) bool {
 	path, _, _ := strings.Cut(strings.TrimPrefix(f.Pkg().Path(), module), " ")
@@ -113,7 +113,8 @@ func typeName(t types.Type) *types.TypeName {
 }
 
 // functionName returns the package, type and name of f without type arguments, for example
-// "ecs.Storage.Get" or "ecs.QueryN.All". A package that is compiled for a test has the same name.
+// "ecs.Storage.Get" or "ecs.QueryN.All". The go command compiles a package again for its tests, and
+// adds a suffix to the path. The name does not have this suffix.
 func functionName(f *types.Func) string {
 	f = f.Origin()
 	if f.Pkg() == nil {

@@ -21,9 +21,10 @@ import (
 	"testing"
 )
 
-// TestFusibleProducts_NoneInCode finds float products that a compiler may fuse with a sum. A fused
-// result differs in its last bits, so worlds would differ between machines; see docs/MACHINES.md. A
-// conversion of the product prevents the fusion.
+// TestFusibleProducts_NoneInCode finds float products that a compiler may fuse with a sum, as in
+// x*y + z. Fused code rounds only once, so its result differs in the last bits. Then worlds would
+// differ between machines; see docs/MACHINES.md. A conversion of the product, as in float64(x*y),
+// prevents the fusion.
 func TestFusibleProducts_NoneInCode(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -103,7 +104,7 @@ func modulesIn(t *testing.T, root string) (dirs []string) {
 }
 
 // listed returns the go list output for the packages of a module and their imports. For a nested
-// module, it omits packages of other projects, which may be missing on this machine.
+// module, it leaves out the packages of other projects. This machine may not have them.
 func listed(t *testing.T, dir string, nested bool) string {
 	list := exec.Command("go", "list", fmt.Sprintf("-e=%v", nested), "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap,Standard", "./...")
 	list.Dir, list.Env = dir, append(os.Environ(), "GOWORK=off")
@@ -146,7 +147,8 @@ func TestFusibleProducts_FoundInTestFile(t *testing.T) {
 	}
 }
 
-// Go code in the pages of the project must also convert products. It is checked without types.
+// Go code in the pages of the project must also convert products. The test does not know the types
+// of this code, so it searches the text.
 func TestFusibleProducts_NoneInDocs(t *testing.T) {
 	pages := []string{"../../README.md", "../../CONTRIBUTING.md"}
 	for _, pattern := range []string{"../../docs/*.md", "../../docs/guide/*.md", "../../examples/*/README.md"} {
@@ -189,9 +191,9 @@ func TestFusibleProducts_NoneInDocs(t *testing.T) {
 	}
 }
 
-// fusible returns the positions of float products that a compiler may fuse with a sum. The language
-// permits fusion across statements. So a product is safe only if it is converted immediately, or is
-// an operand of an operation other than a sum.
+// fusible returns the positions of float products that a compiler may fuse with a sum. The sum can
+// also be in a later statement. So a product is safe only as the operand of a conversion, as in
+// float64(x*y), or of an operation other than + and -.
 func fusible(file *ast.File, info *types.Info) (found []token.Pos) {
 	var outer []ast.Node
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -223,8 +225,8 @@ func isComplexProduct(op token.Token, t types.Type) bool {
 	return slices.Contains([]token.Token{token.MUL, token.QUO, token.MUL_ASSIGN, token.QUO_ASSIGN}, op) && isFloat(t, types.IsComplex)
 }
 
-// isFloat reports whether t is a number of the given kind. A type parameter is of this kind if a
-// type in its constraint is.
+// isFloat reports whether t is of a kind of numbers: types.IsFloat or types.IsComplex. For a type
+// parameter, one such type in the constraint is enough.
 func isFloat(t types.Type, kind types.BasicInfo) bool {
 	switch t := types.Unalias(t).(type) {
 	case *types.TypeParam:
@@ -252,8 +254,8 @@ func isFloat(t types.Type, kind types.BasicInfo) bool {
 	return false
 }
 
-// isRounded reports whether a product is the operand of a conversion, or of an operation that is
-// never fused. The first argument has the enclosing nodes of the product.
+// isRounded reports whether a product is the operand of a conversion, or of an operation other than
+// + and -. outer has the nodes that enclose the product, the innermost last.
 func isRounded(outer []ast.Node, info *types.Info) bool {
 	for _, n := range slices.Backward(outer) {
 		switch e := n.(type) {

@@ -51,9 +51,10 @@ func TestLanes_UnmatchedPattern(t *testing.T) {
 	}
 }
 
-// unmatchedPatterns returns the alternatives of -run and -skip in text that match no name. It adds
-// the number of checked alternatives to n. Patterns with groups are always returned, because groups
-// hide alternatives. The pattern "^$$", which selects no test, is ignored.
+// unmatchedPatterns returns the alternatives of -run and -skip in text that match no name. For
+// example, the pattern "A|B" has the alternatives A and B. It adds their number to n. A pattern
+// with parentheses is always returned, because it cannot be split at "|". The pattern "^$$" selects
+// no test, and is ignored.
 func unmatchedPatterns(text string, names []string, n *int) (unmatched []string) {
 	for _, m := range lanePattern.FindAllStringSubmatch(text, -1) {
 		pattern := strings.ReplaceAll(m[1]+m[2], "$$", "$")

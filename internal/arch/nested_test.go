@@ -95,7 +95,7 @@ func nestedImports(t *testing.T, root fs.FS) map[string][]string {
 		case d.IsDir() && name != "." && (base == "testdata" || strings.ContainsAny(base[:1], "._")):
 			return fs.SkipDir
 		case base == "go.mod" && name != base:
-			// Add modules without imports to the map, too.
+			// A module without imports also has an entry in the map.
 			imports[path.Dir(name)] = append(imports[path.Dir(name)], []string{}...)
 		case !strings.HasSuffix(base, ".go") || strings.HasSuffix(base, "_test.go"):
 		default:

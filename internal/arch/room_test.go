@@ -77,8 +77,8 @@ func codeLines(fset *token.FileSet, tree *ast.File) int {
 	return len(lines)
 }
 
-// spread records which files have the exported methods of a type. It includes promoted methods of
-// unexported types, as go doc does.
+// spread records which files have the exported methods of a type. These include the methods of an
+// embedded unexported type, because go doc also shows them.
 func (r *room) spread(fset *token.FileSet, obj types.Object) {
 	if _, ok := obj.(*types.TypeName); !ok || types.IsInterface(obj.Type()) {
 		return
@@ -233,8 +233,8 @@ type edge struct{ from, to string }
 // components), the largest first. It ignores the edges in cut.
 func (r *room) knots(cut ...edge) (knots [][]string) {
 	// This is Tarjan's algorithm. It numbers the files in the order of visits. The stack has the
-	// visited files whose knot is not complete yet. For each file, low has the lowest number among
-	// the files on the stack that the file reaches.
+	// visited files whose knot is not complete yet. low[file] is the lowest number on the stack
+	// that is reachable from the file.
 	number, low := map[string]int{}, map[string]int{}
 	var stack []string
 	var visit func(file string)
@@ -269,7 +269,7 @@ func (r *room) knots(cut ...edge) (knots [][]string) {
 	return knots
 }
 
-// knot returns the size of the largest knot, or 1 if the package has none.
+// knot returns the number of files in the largest knot. It returns 1 if no files form a cycle.
 func (r *room) knot(cut ...edge) int {
 	if knots := r.knots(cut...); len(knots) > 0 {
 		return len(knots[0])
@@ -298,8 +298,9 @@ func (r *room) cycle(knot []string) (shortest []edge) {
 	return shortest
 }
 
-// cuts returns up to n edges whose removal makes the largest group of cyclic files smaller. The
-// best edges come first. They leave the smallest group, or have the fewest references.
+// cuts returns up to n edges. Without one of these edges, the largest knot of the package is
+// smaller. The edges that leave the smallest knot come first. Among equals, the edge with the
+// fewest references comes first.
 func (r *room) cuts(knot []string, n int) (text []string) {
 	type candidate struct {
 		edge

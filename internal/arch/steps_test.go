@@ -73,8 +73,8 @@ type stepName struct {
 	name string
 }
 
-// declTexts returns the text of each declaration of a file, by its first name. It does not return
-// imports.
+// declTexts maps the first name of each declaration of a file to the text of the declaration. It
+// leaves out imports.
 func declTexts(t *testing.T, file string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -84,7 +84,8 @@ func declTexts(t *testing.T, file string) map[string]string {
 	return all
 }
 
-// groupOf returns the first name of the declaration of a name.
+// groupOf finds the declaration of a name, and returns the first name that it declares. A group of
+// types declares several names.
 func groupOf(t *testing.T, file, name string) string {
 	t.Helper()
 	for _, d := range declared(t, file) {
@@ -162,7 +163,7 @@ func showDeclarations(t *testing.T, file string, names []string) string {
 	return strings.Join(texts, "\n")
 }
 
-// showStep returns what differs in declarations of a step from the step before.
+// showStep returns the lines of declarations that are new or changed since the step before.
 func showStep(t *testing.T, step int, names []string) string {
 	t.Helper()
 	texts, now, before := []string{}, declTexts(t, stepFile(step)), map[string]string{}
@@ -182,8 +183,9 @@ func squeeze(text string) string { return strings.Join(strings.Fields(text), " "
 // ellipsis stands for lines that are left out.
 const ellipsis = "// …"
 
-// showChanges returns the lines of a declaration that are new, with the lines of the blocks around
-// them. It replaces other lines by an ellipsis. If before is "", it returns all lines.
+// showChanges returns the lines of a declaration that are new. Around them, it shows the first and
+// last line of each block. It replaces all other lines by an ellipsis. If before is "", it returns
+// all lines.
 func showChanges(before, now string) string {
 	if before == "" {
 		return now
@@ -217,7 +219,8 @@ func showChanges(before, now string) string {
 	return b.String()
 }
 
-// keepBlock keeps a line, and the first and last lines of its block and of the blocks around it.
+// keepBlock keeps line i, and the first and last line of each block that contains it. If a block
+// begins in line i, it also keeps the last line of that block.
 func keepBlock(lines []string, keep []bool, i int) {
 	keep[i] = true
 	if strings.HasSuffix(lines[i], "{") || strings.HasSuffix(lines[i], "(") {
@@ -234,7 +237,8 @@ func keepBlock(lines []string, keep []bool, i int) {
 	}
 }
 
-// keepEnd keeps the last line of the block whose lines have at least depth tabs.
+// keepEnd keeps the line that ends a block. It is the first line after i with fewer than depth
+// tabs, if this line begins with a closing brace or parenthesis.
 func keepEnd(lines []string, keep []bool, i, depth int) {
 	for k := i + 1; k < len(lines); k++ {
 		if lines[k] != "" && indent(lines[k]) < depth {

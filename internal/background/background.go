@@ -2,8 +2,8 @@
 package background
 
 // Enter marks the calling goroutine as background work until the goroutine ends. The goroutine
-// keeps its share of processor time. When the goroutine wakes up, it waits for a free processor, or
-// for the end of a time slice. So a thread that is finishing a frame continues undisturbed.
+// keeps its share of processor time. When it wakes up, it does not interrupt another thread: it
+// waits for a free processor, or for the end of a time slice. So a thread can finish a frame first.
 //
 // Enter locks the goroutine to a thread of the operating system, which ends with the goroutine.
 // Goroutines that this goroutine starts are not affected. On systems other than Linux, Enter does

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// limits has the greatest accepted value of each benchmark above its budget, by name.
+// limits maps the name of a benchmark to the greatest accepted value. Only benchmarks above their
+// budget have a limit.
 type limits map[string]float64
 
 // readLimits reads lines "name<TAB>limit<TAB>reason". Lines that begin with # are comments.

@@ -54,7 +54,7 @@ func main() {
 }
 
 // run reads the output of go test -bench and writes the table to out. It calls the function bench
-// to repeat a benchmark above its allowed value. The returned ok reports whether all final results
+// to run a benchmark again if its value is not allowed. At the end, ok reports whether all results
 // are allowed.
 func run(o options, in io.Reader, out io.Writer, bench func(result) (result, error)) (ok bool, err error) {
 	t := &table{noise: o.noise}

@@ -52,7 +52,8 @@ func (t *table) write(w io.Writer, show func(*table) string) error {
 	return nil
 }
 
-// excess returns the greatest ratio of a measured value of r to its allowed value.
+// excess divides each measured value of r by its allowed value, and returns the greatest ratio. A
+// ratio of 1.1 means that the value is 10 percent above the allowed value.
 func (t *table) excess(r result) (ratio float64) {
 	verdicts, _ := r.judge()
 	for _, v := range verdicts {

@@ -36,8 +36,8 @@ var Here = sync.OnceValue(func() string {
 	return text
 })
 
-// version returns a Go version as one word. In a Go version, a space separates the experiments from
-// the number.
+// version returns a Go version as one word. Some versions have spaces, such as "go1.26.8
+// X:nogreenteagc" for a toolchain with an experiment.
 func version(v string) string { return strings.Join(strings.Fields(v), "+") }
 
 // Check returns an error if text, from an untrusted source, is not a valid description.
@@ -71,8 +71,8 @@ func Differ(ours, theirs string) string {
 var third, three, minusOne = 1.0 / 3, 3.0, -1.0
 
 // fusion returns whether the compiler fuses a product and a sum. It computes third*three-1. The
-// exact product is 1-2^-54, which rounds to 1. So the result is 0 if the product is rounded. If the
-// product is fused with the sum, the result is another number.
+// exact product is a little less than 1, and is rounded to 1. So the result is 0 if the product is
+// rounded before the sum. A fused operation does not round the product, so its result is not 0.
 func fusion() string {
 	if productAndSum(third, three, minusOne) != 0 {
 		return "fused"

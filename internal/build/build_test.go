@@ -19,7 +19,7 @@ func TestBuildHere_Format(t *testing.T) {
 	if !regexp.MustCompile(`^go\S+ ` + runtime.GOOS + `/` + runtime.GOARCH + ` (un)?fused math:[0-9a-f]{4}( \S+@\S+)?$`).MatchString(text) {
 		t.Errorf("Here() = %q", text)
 	}
-	// MACHINES.md lists these results for the default processor levels.
+	// MACHINES.md lists which processors fuse by default.
 	switch fuses := strings.Contains(text, " fused "); {
 	case slices.Contains([]string{"arm64", "ppc64", "ppc64le", "s390x", "riscv64", "loong64"}, runtime.GOARCH) && !fuses,
 		slices.Contains([]string{"386", "arm", "wasm"}, runtime.GOARCH) && fuses:

@@ -1,6 +1,6 @@
 // Package digest defines the hash of a world, which shows whether two worlds are equal. The same
-// code hashes a world in memory and the untyped image of a stored world. So any reader can verify a
-// stored digest.
+// code hashes a world in memory and a world that is read from a store without its Go types. So any
+// reader can verify a stored digest.
 //
 // The digest is computed from three kinds of sums:
 //

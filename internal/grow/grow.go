@@ -9,11 +9,12 @@ const (
 	Bytes    = 64 << 10
 )
 
-// For grows dst for the rest of a list of n elements. The list begins at dst[start]. The argument
-// done is the number of its elements that dst already has. For assumes that all elements have the
-// same average size. It grows dst only if little space is left, and at most doubles it.
+// For grows dst while the caller appends the elements of a list. The list has n elements and begins
+// at dst[start]. The first done elements are in dst already. For estimates the space of the other
+// elements from the average size of the first ones. It grows dst only if little space is left, and
+// at most doubles it.
 //
-// If all elements have the same size, all calls together allocate about twice their total size.
+// If all elements have the same size, all calls together allocate about twice the size of the list.
 func For(dst []byte, start, done, n int) []byte {
 	if done == 0 || done >= n {
 		return dst

@@ -176,7 +176,7 @@ func queryAgain(string) (run func() error, err error) {
 	if err := move(); err != nil {
 		return nil, err
 	}
-	// Make the query search its rows again in the measured call.
+	// Change a storage of the query, so that the measured call must search the rows again.
 	g.velocities.Remove(g.entities[0])
 	return move, nil
 }

@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// A fault is a change of one node in the source. It inserts a text (f.before) in front of the node,
-// and a text (f.after) behind the node, so line numbers stay the same. In these texts, "\x00"
-// stands for a call that reports whether the fault is active.
+// A fault is a change of one node in the source. The text before is inserted in front of the node,
+// and the text after is inserted behind it, so line numbers stay the same. In these texts, "\x00"
+// stands for a call that reports whether the fault is active. For example, a condition c becomes c
+// || mutantIs(7) in parentheses.
 type fault struct {
 	*source
 	function   string
@@ -63,8 +64,8 @@ func number(faults []*fault) []*fault {
 func rewrite(s *source, faults []*fault) string {
 	type insertion struct {
 		at int
-		// order sorts insertions at the same offset: first the texts after a node, innermost node
-		// first, then the texts before a node, outermost node first.
+		// order sorts insertions at the same offset. Texts after a node come first, that of the
+		// innermost node first. Texts before a node follow, that of the outermost node first.
 		order [3]int
 		text  string
 	}

@@ -13,7 +13,7 @@ import (
 //
 //   - A condition, or an operand of && and ||, becomes constant: true or false.
 //   - A comparison includes its bound, or excludes it.
-//   - A comparison whose result is a value is negated; true and false are swapped.
+//   - A comparison that is returned, assigned or passed is negated. true and false are swapped.
 //   - An operator on integers is replaced by another; an integer changes by one.
 //   - A statement that calls, assigns, sends or defers is removed.
 //   - break becomes continue, and continue becomes break.
@@ -51,7 +51,7 @@ func (g *generator) visit(n ast.Node) bool {
 	}
 	switch n := n.(type) {
 	case *ast.GenDecl:
-		// Skip constants: a fault is a call, which a constant cannot have.
+		// Visit only variables. A fault inserts a call, which a constant cannot contain.
 		if n.Tok != token.VAR {
 			return false
 		}
@@ -101,8 +101,8 @@ func (g *generator) visit(n ast.Node) bool {
 	return true
 }
 
-// condition adds the faults that make the condition of a branch or a loop constant. The operands of
-// && and || are changed elsewhere.
+// condition adds the faults that make the condition of a branch or a loop constant. The method
+// operator changes the operands of && and ||.
 func (g *generator) condition(e ast.Expr, always bool) {
 	op := token.ILLEGAL
 	if b, ok := ast.Unparen(e).(*ast.BinaryExpr); ok {
@@ -215,8 +215,8 @@ func (g *generator) statements(list []ast.Stmt) {
 	}
 }
 
-// branch adds the fault that replaces break by continue, or continue by break, in loops that have a
-// condition.
+// branch adds the fault that replaces break by continue, or continue by break. It skips loops
+// without a condition, because the fault could make them endless.
 func (g *generator) branch(n *ast.BranchStmt) {
 	other := map[token.Token]string{token.BREAK: "continue", token.CONTINUE: "break"}[n.Tok]
 	if other == "" || n.Label != nil {

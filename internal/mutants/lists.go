@@ -45,8 +45,8 @@ func readEqual(name string, sources []*source, faults []*fault) (map[string]stri
 
 // readHand reads the faults in hand.txt. Each line has the form "file function: text =>
 // replacement". The text is an expression or a statement of the function. The suffix " #2" selects
-// its second occurrence. An expression must have no side effects, because both forms are evaluated.
-// Of a condition, only one form is evaluated.
+// its second occurrence. An expression that is not a condition must have no side effects, because
+// the text and the replacement are both evaluated.
 func readHand(name string, sources []*source) (faults []*fault, err error) {
 	err = entries(name, sources, func(s *source, line string) error {
 		place, change, _ := strings.Cut(line, ": ")

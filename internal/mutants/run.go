@@ -121,7 +121,8 @@ func reach(temp string, tests []*test, faults []*fault, out io.Writer) error {
 // patience is the extra time limit of tests, in addition to ten times their usual time.
 var patience = 20 * time.Second
 
-// quick is the total usual time of the tests that run first. The slower tests run after them.
+// quick limits the tests that run first, by their total usual time. The slower tests run after
+// them.
 const quick = 300 * time.Millisecond
 
 // try runs the tests that reach f, and returns the verdict to report.

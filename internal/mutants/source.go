@@ -36,7 +36,7 @@ type source struct {
 
 func (s *source) offset(p token.Pos) int { return s.set.Position(p).Offset }
 
-// The method of returns the source text of a node.
+// of returns the source text of the node n.
 func (s *source) of(n ast.Node) string { return s.text[s.offset(n.Pos()):s.offset(n.End())] }
 
 // functionAt returns the name of the function that contains position p.

@@ -64,7 +64,7 @@ type query struct {
 
 type component struct {
 	Type  string // The type parameter, such as A. It is also the name of the field in rows.
-	Field string // The name of the access, such as a.
+	Field string // The name of the parameter and the field for this component, such as a.
 	Index int
 }
 
@@ -80,26 +80,27 @@ func newQuery(n int) query {
 // Types returns the type parameters, such as "A, B".
 func (q query) Types() string { return q.join(func(c component) string { return c.Type }) }
 
-// Accesses returns the parameters with all accesses, such as "a Access[A], b Access[B]".
+// Accesses returns the parameters of the constructor, such as "a Access[A], b Access[B]".
 func (q query) Accesses() string {
 	return q.join(func(c component) string { return c.Field + " Access[" + c.Type + "]" })
 }
 
-// Fields returns the names of the accesses, such as "a, b".
+// Fields returns the names of the fields, such as "a, b".
 func (q query) Fields() string { return q.join(func(c component) string { return c.Field }) }
 
-// Joined returns a list with a call for each access: "a.joined(), b.joined()".
+// Joined returns the arguments "a.joined(), b.joined()".
 func (q query) Joined() string {
 	return q.join(func(c component) string { return c.Field + ".joined()" })
 }
 
-// At returns the expression for the result of an entity, from the entity's row number in each
-// storage.
+// At returns the expression for the result of an entity, such as "Row2[A, B]{q.a.at(rows[0]),
+// q.b.at(rows[1])}". rows[0] is the entity's row number in the first storage.
 func (q query) At() string {
 	return q.rowOf(func(c component) string { return fmt.Sprintf("q.%s.at(rows[%d])", c.Field, c.Index) })
 }
 
-// Pointers returns the expression for the result at row r, from pointers to the first rows.
+// Pointers returns the expression for the result at row r, such as "Row2[A, B]{rowAfter(a, r),
+// rowAfter(b, r)}". The variables a and b point to the first rows.
 func (q query) Pointers() string {
 	return q.rowOf(func(c component) string { return "rowAfter(" + c.Field + ", r)" })
 }
@@ -111,7 +112,8 @@ func (q query) rowOf(f func(component) string) string {
 	return q.Row() + "{" + q.join(f) + "}"
 }
 
-// Row returns the type of the result for one entity. With one component, it is the pointer itself.
+// Row returns the type of the result for one entity, such as "Row2[A, B]". For a query of one
+// component, this is "*A".
 func (q query) Row() string {
 	if q.N == 1 {
 		return "*A"
@@ -125,7 +127,7 @@ func (q query) RowTypes() string { return q.join(func(c component) string { retu
 // RowFields returns the fields of a row, such as "row.A, row.B".
 func (q query) RowFields() string { return q.join(func(c component) string { return "row." + c.Type }) }
 
-// NoRow returns the expression for the result of an entity that is not in the query.
+// NoRow returns the zero value of the type Row, such as "Row2[A, B]{}" or "nil".
 func (q query) NoRow() string {
 	if q.N == 1 {
 		return "nil"

@@ -144,8 +144,8 @@ func paragraphs(lines []numbered, isCode func(string) bool) (passages []passage)
 // hashComments are the extensions of files whose comments begin with #.
 var hashComments = map[string]bool{".sh": true, ".yml": true, ".py": true, ".conf": true}
 
-// checkScript checks comments on their own lines that begin with mark. It does not measure template
-// lines with an action.
+// checkScript checks comments on their own lines that begin with mark. It does not measure the
+// lines of a template that contain "{{".
 func checkScript(file, source, mark string) (faults []fault) {
 	var block []numbered
 	flush := func() {

@@ -11,7 +11,7 @@ import (
 const (
 	meanWords      = 20 // The maximum mean number of words of a sentence.
 	passivePercent = 10 // The maximum share of sentences in the passive voice.
-	minSentences   = 10 // Shorter pages are not measured: a sentence more changes the share.
+	minSentences   = 10 // Pages with fewer sentences are not measured.
 )
 
 // passive matches the passive voice: a form of "be", and then a participle.
@@ -31,7 +31,7 @@ func checkLevel(file string, passages []passage) (faults []fault) {
 	for _, p := range passages {
 		for _, sentence := range sentences(p.text) {
 			n := wordCount(sentence)
-			if n < 2 { // A link, or a name.
+			if n < 2 { // A link or a name, not a sentence.
 				continue
 			}
 			count++

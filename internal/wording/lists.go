@@ -31,8 +31,8 @@ func readExceptions(name string) (*exceptions, error) {
 	return e, err
 }
 
-// drop returns the faults without an exception. An exception matches a fault in its file if the
-// fault's text contains the text of the exception.
+// drop returns the faults without an exception. An exception has a file and a text. It matches a
+// fault in this file whose text contains the text of the exception.
 func (e *exceptions) drop(faults []fault) (rest []fault) {
 	for _, f := range faults {
 		listed := false

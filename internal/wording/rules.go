@@ -118,8 +118,8 @@ var (
 	camelWord    = regexp.MustCompile(`[A-Z][a-z0-9]*`)
 )
 
-// maxPhrase is the maximum number of words of a test name without a case. "TestOpen_Locked" has a
-// case.
+// maxPhrase is the maximum number of words of a test name without an underscore. In
+// TestOpen_Locked, the case Locked follows the underscore.
 const maxPhrase = 4
 
 // checkTestName finds names that are sentences instead of a subject and a case.

@@ -45,7 +45,7 @@ type (
 	}
 )
 
-// A Sound is an event that players hear. Events belong to a tick, so a rewind plays no sound.
+// A Sound is an event that players hear. A rewind plays no sound, because it runs no tick.
 type Sound uint8
 
 // These are the sounds.
@@ -107,7 +107,7 @@ type Game struct {
 
 	grid grid
 	line line
-	left []Branch // Branches that are not in the resource Branches yet.
+	left []Branch // New branches. The method fork moves them to the resource.
 }
 
 // A Thing is a row of the query Things.
@@ -202,7 +202,8 @@ func (g *Game) Resume(ctx context.Context) error {
 	return err
 }
 
-// Close closes the store, which also saves the high score and the branches after a rewind or Load.
+// Close closes the store. If the player quits after a rewind or Load, Close also saves the high
+// score and the branches.
 func (g *Game) Close(ctx context.Context) error {
 	if g.Watched != nil {
 		return g.Watched.Close()

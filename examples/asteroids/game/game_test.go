@@ -88,7 +88,7 @@ func (b bot) play(t *testing.T, g *Game, n int) (all []Buttons) {
 func TestGame_RandomPlayFollowsRules(t *testing.T) {
 	g, b := New(), newBot(t, rand.Uint64())
 	last, games, crossed := State{Lives: 3}, 1, 0
-	sides := map[ecs.Entity]bool{} // True if the entity was in the right half of the world.
+	sides := map[ecs.Entity]bool{} // True if the entity was in the right half at the last tick.
 	for i := range 25_000 {
 		input := b.buttons(g)
 		if i > 15_000 {
@@ -361,7 +361,7 @@ func TestRewind_ContinuesOnNewBranch(t *testing.T) {
 	require.NoError(t, g.Close(t.Context()))
 }
 
-// If the player quits directly after a rewind, the high score of the undone ticks stays.
+// If the player quits after a rewind, the high score remains, although its tick was undone.
 func TestClose_AfterRewind(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	g, b := open(t, dir), newBot(t, rand.Uint64())

@@ -210,8 +210,9 @@ func (g *Game) fade(t *tick) {
 	}
 }
 
-// launch creates a ship in the middle, some time after a ship was lost. If no lives are left, it
-// instead waits until the player releases Fire. The next press of Fire begins a new game.
+// launch creates a ship in the middle of the world, some ticks after the last ship was lost. If no
+// lives are left, it creates no ship. It then waits until the player releases Fire, so that a held
+// key does not begin a new game. The next press of Fire begins a new game.
 func (g *Game) launch(t *tick) {
 	s := g.State.Get()
 	if g.Ships.Count() > 0 || s.Lives == 0 && s.Wait == 1 && t.Input&Fire != 0 {
@@ -265,7 +266,7 @@ func (r Rock) points() int32 { return []int32{100, 50, 20}[r.Size-1] }
 // Radius returns the distance from the center of the rock to its border.
 func (r Rock) Radius() float64 { return []float64{4, 8, 14}[r.Size-1] }
 
-// Direction returns the velocity of 1 in the direction of a heading.
+// Direction returns a velocity of length 1 in the direction of a heading.
 func Direction(heading uint8) Velocity { return directions[heading] }
 
 // directions are computed from constants, so that a replay is equal on all machines. Results of
@@ -291,7 +292,8 @@ func (p Position) plus(v Velocity, n float64) Position {
 	return Position{wrap(p.X+float64(v.X*n), Width), wrap(p.Y+float64(v.Y*n), Height)}
 }
 
-// wrap returns x in the range from 0 to size. Sparks may have flown more than once around.
+// wrap returns x in the range from 0 to size. It loops, because a spark may have flown around the
+// world more than once.
 func wrap(x, size float64) float64 {
 	for x < 0 {
 		x += size

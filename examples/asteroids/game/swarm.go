@@ -18,7 +18,7 @@ const (
 
 	// Each mite chooses a direction once in this number of ticks.
 	decision = 6
-	// For this number of ticks, the same fifth of the mites flies at the ship.
+	// A fifth of the mites flies at the ship for this number of ticks. Then the next fifth does.
 	attack = 80
 )
 
@@ -85,7 +85,7 @@ func (g *Game) locateMites() {
 
 // A grid finds the entities near a position. The world is divided into square cells.
 //
-//	added   entities in the order of add
+//	added   entities in the order in which they were added
 //	sorted  the same entities, ordered by cell
 //	first   for each cell, the index in sorted at which its entities begin
 type grid struct {

@@ -13,13 +13,15 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A player can go to every tick that the store keeps. A line is the sequence of ticks that leads to
-// the newest tick. A branch is the rest of an earlier line.
+// A player can go to every tick that the store keeps. The current line is the sequence of ticks
+// that leads to the newest tick. A Step from a past tick begins a new line. The later ticks of the
+// old line become a branch.
 //
-// A Step from a past tick begins a new line. The later ticks of the old line become a branch.
+// For example, a player goes from tick 100 back to tick 60, and plays on. The new line has the
+// ticks 1 to 60, and then new ticks. The old ticks 61 to 100 are a branch.
 
-// A Branch is the part of an earlier line after the tick From, up to the tick To. Record is the
-// number of the store's record with the tick To.
+// A Branch is the part of an earlier line after the tick From, up to the tick To. The store numbers
+// its records, and Record is the number of the record with the tick To.
 type Branch struct {
 	From, To, Record uint64
 	Start            Start
@@ -71,11 +73,13 @@ func (g *Game) GoTo(ctx context.Context, tick uint64) error {
 	return g.Store.Goto(ctx, fmt.Sprintf("%d@record:%d", tick, g.line.record))
 }
 
-// Point returns the name of the current state, for Visit.
+// Point returns a name of the current state, such as "record:7". Visit goes to the state with this
+// name.
 func (g *Game) Point() string { return fmt.Sprintf("record:%d", g.World.Raw().Seq()) }
 
-// Ends returns the points of the oldest and the newest state of the line. An empty text means the
-// oldest state in the store.
+// Ends returns the names of the oldest and the newest state of the line. If the line begins with
+// the first tick of the game, the first name is empty. An empty name stands for the oldest state in
+// the store.
 func (g *Game) Ends() (oldest, newest string) {
 	if g.line.start != (Start{}) {
 		oldest = fmt.Sprintf("record:%d", g.line.start.Record)
@@ -89,7 +93,7 @@ func (g *Game) Visit(ctx context.Context, point string) error {
 	return g.leave(func() error { return g.Store.Goto(ctx, point) })
 }
 
-// leave calls move to go to another state, and records the previous line as a branch.
+// leave calls move, which goes to another state. Then it records the previous line as a branch.
 func (g *Game) leave(move func() error) error {
 	old, from := g.line, g.World.Tick()
 	if err := move(); err != nil {
@@ -107,8 +111,8 @@ func (g *Game) leave(move func() error) error {
 	return nil
 }
 
-// branches returns the newest branches without duplicates, oldest first. If the player went to the
-// end of a branch, that branch is the current line, and still in the result.
+// branches returns the newest branches without duplicates, oldest first. When the player goes to
+// the end of a branch, the branch becomes the current line. The result still has this branch.
 func (g *Game) branches() (all []Branch) {
 	left := append(slices.Clone(g.Branches.Get().All), g.left...)
 	for i, b := range left {
@@ -220,7 +224,7 @@ func (g *Game) check() error {
 			return fmt.Errorf("entity %v is too fast", e)
 		case ship != nil && ship.Heading >= Headings, rock != nil && (rock.Size < 1 || rock.Size > 3):
 			return fmt.Errorf("entity %v has a wrong heading or size", e)
-		// The subtraction also catches a spark that is born in the future.
+		// The numbers are unsigned. So the difference is large if the spark is born in the future.
 		case spark != nil && g.World.Tick()-uint64(spark.Born) > sparkLife:
 			return fmt.Errorf("entity %v is from another time", e)
 		}

@@ -23,7 +23,8 @@ func TestTimeline_RandomMoves(t *testing.T) {
 	seed := rand.Uint64()
 	g, b := open(t, dir), newBot(t, seed)
 	digests := map[string]ecs.Digest{} // By point.
-	// lines has the points of each line by its last record. Element 0 is tick 1.
+	// lines maps the last record of a line to the points of all its ticks. Element 0 is the point
+	// of tick 1.
 	lines := map[uint64][]string{}
 	var path []string // The points of the current line.
 	play := func(n int) {

@@ -278,7 +278,8 @@ func (f field) rock(screen *ebiten.Image, x, y, radius float32, index uint32) {
 	}
 }
 
-// along moves the point x, y by a distance along a heading, and by a distance to the right of it.
+// along returns a point near x, y. The point is some distance ahead in the direction of the
+// heading, and some distance to the right.
 func (f field) along(x, y float32, heading uint8, ahead, right float32) (float32, float32) {
 	d := game.Direction(heading)
 	return x + (float32(d.X)*ahead-float32(d.Y)*right)*f.scale, y + (float32(d.Y)*ahead+float32(d.X)*right)*f.scale

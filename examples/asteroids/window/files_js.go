@@ -14,7 +14,7 @@ import (
 // openPlace opens the file system of the game in the browser, and reads the link in the address. If
 // another tab plays the game, this tab can only watch it.
 func openPlace(ctx context.Context) (p place, err error) {
-	// Continue without the answer, because the browser may ask the player.
+	// Do not wait for the answer. The browser may ask the player whether it may keep the data.
 	go func() { _, _ = browser.Persist(ctx) }()
 	p.dir = "."
 	p.link = hash()
@@ -31,7 +31,7 @@ func openPlace(ctx context.Context) (p place, err error) {
 	js.Global().Call("addEventListener", "hashchange", js.FuncOf(func(js.Value, []js.Value) any {
 		select {
 		case links <- hash():
-		default: // A link is waiting already.
+		default: // Drop the link, because an earlier link is still waiting.
 		}
 		return nil
 	}))

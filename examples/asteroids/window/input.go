@@ -85,7 +85,8 @@ func (w *window) drag(in *control.Input, x, y int, pressed, began bool) {
 	if began {
 		w.pointer.dragging = y >= b.y-4 && y < b.y+b.height+12
 		if branch := b.branchAt(x, y); branch >= 0 {
-			// The bar may show only the newest branches. Visit counts from 1.
+			// The bar may show only the newest branches, so add the number of the others. Visit
+			// counts from 1.
 			in.Visit = branch + 1 + len(w.control.View.Branches) - len(b.branches)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/stet-ecs/stet/examples/asteroids/game"
 )
 
-// A tone falls from one frequency to another, in hertz.
+// A tone glides from one frequency to another. Frequencies are in hertz.
 type tone struct {
 	shape    string // The type of an oscillator.
 	from, to float64

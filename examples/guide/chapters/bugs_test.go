@@ -30,7 +30,8 @@ func newBattle(repaired bool) *battle {
 	return &battle{world, healths, poisons, ecs.NewQuery2(ecs.Write(healths), ecs.Read(poisons)), repaired}
 }
 
-// step runs a tick. The inputs are the bites of the snake: the index of the orc.
+// step runs a tick. Each input is a bite of the snake: its first byte is the index of the bitten
+// orc.
 func (b *battle) step(inputs []inspect.Input) {
 	if b.world.Tick() == 0 {
 		for _, hp := range []int{30, 12, 20} {
@@ -57,7 +58,8 @@ func (b *battle) hurt() {
 // recordBattle plays ten ticks. In ticks 2 and 3, the snake bites orcs 1 and 2.
 func recordBattle(dir string) error {
 	clock := time.Date(2026, 11, 24, 20, 0, 0, 0, time.UTC)
-	options := persist.Options{Now: func() time.Time { return clock }} // Steady times for the page.
+	// The page shows the times of the ticks, so these must be the same in each run.
+	options := persist.Options{Now: func() time.Time { return clock }}
 	game := newBattle(false)
 	store, err := persist.Open(ctx, dir, game.world, options)
 	check(err)
@@ -81,7 +83,7 @@ func Example_bugsReplay() {
 	for _, repaired := range []bool{false, true} {
 		game := newBattle(repaired)
 		step := func(_ *ecs.World, _ uint64, inputs []inspect.Input) error {
-			game.step(inputs) // Run the systems, without Commit.
+			game.step(inputs) // Run only the systems. The player ends the tick.
 			return nil
 		}
 		player, err := inspect.OpenPlayer(ctx, dir, game.world, inspect.PlayerOptions{Step: step})

@@ -87,8 +87,10 @@ func cheatQueries(show showFunc) {
 	moving := ecs.NewQuery2(ecs.Write(positions), ecs.Read(velocities)) // Create a query once.
 	free := ecs.NewQuery1(ecs.Read(positions)).With(velocities).Without(frozen)
 	either := ecs.NewQuery1(ecs.Read(positions)).Or(velocities, frozen)
-	maybe := ecs.NewQuery2(ecs.Read(positions), ecs.Optional(ecs.Read(velocities))) // AllOptional.
-	changed := ecs.NewQuery1(ecs.Read(positions)).With(positions.Changed())         // Since Commit.
+	// Loop over maybe with AllOptional. The pointer to a missing velocity is nil.
+	maybe := ecs.NewQuery2(ecs.Read(positions), ecs.Optional(ecs.Read(velocities)))
+	// changed finds the positions that differ from the last Commit.
+	changed := ecs.NewQuery1(ecs.Read(positions)).With(positions.Changed())
 	show(free.Count(), either.Count(), maybe.Count(), changed.Count())
 	for run := range moving.Runs() { // Slices. The body must not add or remove.
 		show(run.A, run.B)
@@ -108,7 +110,7 @@ func cheatThings(show showFunc, check checkFunc, world *ecs.World, positions *ec
 	dice := ecs.Must(ecs.RegisterRand(world, 1, 2)) // Its state rewinds with the world.
 	hits := ecs.Must(ecs.RegisterEvent[Hit](world))
 	sounds := ecs.Must(hits.Reader("sounds"))             // Reads each event once.
-	hits.Send(Hit{Target: car, Damage: 1 + dice.IntN(6)}) // Stays until the next tick ends.
+	hits.Send(Hit{Target: car, Damage: 1 + dice.IntN(6)}) // Kept until the end of the next tick.
 	for hit := range hits.All() {
 		show(hit, sounds.Len())
 	}
@@ -136,7 +138,7 @@ func cheatSystems(check checkFunc, world *ecs.World) {
 		}
 	})
 	spawn := func(t *schedule.Tick[string]) {
-		later := t.Commands() // Makes changes later. Elsewhere: ecs.Commands, World.Apply.
+		later := t.Commands() // Records changes. In other code: ecs.Commands, World.Apply.
 		game.Positions.Later(later).Set(later.Create(), Pos{X: t.Rand().Float64()})
 	}
 	systems.Add("spawn", schedule.Uses(game.Positions, schedule.Creates), spawn).Every(30)
@@ -147,11 +149,11 @@ func cheatSystems(check checkFunc, world *ecs.World) {
 func cheatTime(show showFunc, check checkFunc, world *ecs.World, positions *ecs.Storage[Pos], e ecs.Entity) {
 	world.OnRestore(func() { show("tick", world.Tick()) })
 	before := world.Checkpoint() // Takes nanoseconds.
-	world.Restore(before)        // Undoes all changes since then, repeatedly.
+	world.Restore(before)        // Undoes all changes since then. Can be repeated.
 	world.Release(before)        // Frees the memory of old values.
 	show(world.Try(func() error { return errors.New("undone") }))
 	check(world.History().Rewind(3))        // Three ticks back.
-	check(world.History().Seek(9))          // Forward again, until the next change.
+	check(world.History().Seek(9))          // Forward to tick 9. Possible until the next change.
 	past := ecs.Must(world.History().At(7)) // Reads tick 7. The world stays at tick 9.
 	show(positions.At(past).Get(e))
 	for e, edit := range ecs.Must(positions.Since(7)).Changed() { // Also Added and Removed.
@@ -173,8 +175,8 @@ func cheatStore(ctx context.Context, show showFunc, check checkFunc, dir string,
 	check(store.Load(ctx, dir+".save"))
 	check(store.Backup(ctx, dir+".copy")) // While the store is open.
 	show(store.Metrics().Tick)
-	check(store.Close(ctx))                          // A crash before it loses no durable tick.
-	view := ecs.Must(inspect.OpenReadOnly(ctx, dir)) // Without Go types, also in use.
+	check(store.Close(ctx))                          // A crash before Close loses no durable tick.
+	view := ecs.Must(inspect.OpenReadOnly(ctx, dir)) // Needs no Go types. The store may be in use.
 	image := ecs.Must(view.At(ctx, ecs.Must(view.Resolve("mark:boss"))))
 	show(image.Find("Pos").Entities(), view.Close())
 }

@@ -33,11 +33,11 @@ func Example_comingFrom() {
 				if row.A.X != at.X {
 					continue
 				}
-				health := healths.Mut(target) // Only the row of the target counts as written.
+				health := healths.Mut(target) // Mut marks only this row as written.
 				health.HP -= shot.Damage
 				if health.HP <= 0 {
 					died.Send(Died{target})
-					world.Destroy(target) // At once, so the next bullet does not hit it.
+					world.Destroy(target) // It is gone at once, so the next bullet cannot hit it.
 				}
 				world.Destroy(bullet)
 				break

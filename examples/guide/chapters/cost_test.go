@@ -31,7 +31,7 @@ func TestCost_Tick(t *testing.T) {
 	const ticks = 400
 	for _, test := range []struct {
 		rows             int
-		journal, history int64 // Bounds of the bytes of a tick.
+		journal, history int64 // The maximum numbers of bytes per tick.
 	}{
 		{0, 100, 400}, {1, 150, 800}, {10, 300, 1000}, {100, 2000, 5000}, {1000, 16_000, 60_000},
 	} {

@@ -88,7 +88,7 @@ func Example_diskFull() {
 	store, err := persist.Open(ctx, ".", world, persist.Options{Files: files})
 	check(err)
 	files.FailFrom(files.Calls()+1, syscall.ENOSPC)
-	_ = store.Commit() // Does not wait for the disk, so it may succeed.
+	_ = store.Commit() // Does not wait for the disk, so it may return nil.
 	fmt.Println("full:", errors.Is(store.Sync(ctx), syscall.ENOSPC))
 	printError(store.Commit()) // The game goes on in memory.
 

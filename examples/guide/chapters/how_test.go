@@ -22,7 +22,7 @@ func Example_howSparseSet() {
 	before := n
 	remove(3)
 	fmt.Println(dense[:n], has(3))
-	n = before // Let it stand: the removed element is still behind the end.
+	n = before // Undo: the removed element is still behind the end.
 	fmt.Println(dense[:n], has(3))
 	n = 0 // A clear, for any number of elements.
 	fmt.Println(dense[:n], has(3))

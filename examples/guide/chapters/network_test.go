@@ -13,7 +13,7 @@ type spot struct{ X, Y int }
 
 // A spotUpdate is a message to a client.
 type spotUpdate struct {
-	Whole bool // Set has the whole state.
+	Whole bool // Set has all spots, not only the changed ones.
 	Set   map[ecs.Entity]spot
 	Gone  []ecs.Entity
 }
@@ -40,7 +40,7 @@ func (s *spotServer) updateFor(tick uint64) spotUpdate {
 	return update
 }
 
-// Every second message is lost, and later four messages are.
+// The messages of the ticks 2 and 4 to 7 are lost.
 func Example_networkBroadcast() {
 	world := ecs.NewWorld(ecs.Options{History: 3})
 	server := &spotServer{world, ecs.MustRegister[spot](world)}

@@ -50,7 +50,7 @@ func (g *windowGame) update(in pressed) error {
 	return err
 }
 
-// frame runs a tick, unless it goes to another state.
+// frame runs a tick. While the player rewinds, or while a slot is loaded, it runs none.
 func (g *windowGame) frame(in pressed) error {
 	if g.loading != nil {
 		select {
@@ -58,7 +58,7 @@ func (g *windowGame) frame(in pressed) error {
 			g.loading = nil
 			return err
 		default:
-			return nil // The world belongs to the goroutine.
+			return nil // The goroutine that loads still uses the world.
 		}
 	}
 	if in.Rewind {

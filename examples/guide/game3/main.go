@@ -12,7 +12,7 @@ import (
 
 const width, height, maxCoins = 18, 12, 20
 
-// A coin appears after every coins ticks, and a chaser after every chasers ticks.
+// The number of ticks from coin to coin, and from chaser to chaser.
 var coins, chasers = 6, 20
 
 type (

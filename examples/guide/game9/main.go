@@ -15,7 +15,8 @@ import (
 
 const width, height, maxCoins = 18, 12, 20
 
-// The ticks between coins, between chasers, and until a message arrives; the loss in percent.
+// The numbers of ticks from coin to coin, from chaser to chaser, and from sending a message to its
+// arrival. The last number is the percentage of lost messages.
 var coins, chasers, delay, loss = 6, 20, 3, 20
 
 type (
@@ -193,7 +194,7 @@ func newMatch() (play.Game, error) {
 	return play.Game{World: m.games[0].world, Tick: m.step, Draw: m.draw, Seek: m.seek}, m.join(0)
 }
 
-// join takes both games to a tick, and begins their sessions there.
+// join goes to a tick in both games, and begins new sessions at this tick.
 func (m *match) join(tick uint64) error {
 	for i, g := range m.games {
 		if err := g.world.History().Seek(tick); err != nil {
@@ -206,7 +207,8 @@ func (m *match) join(tick uint64) error {
 	return nil
 }
 
-// seek goes back to a tick for which both games have all keys.
+// seek goes to a tick. It goes back further if a game does not have the keys of both players up to
+// this tick.
 func (m *match) seek(tick uint64) error {
 	return m.join(min(tick, m.sessions[0].Confirmed(), m.sessions[1].Confirmed()))
 }

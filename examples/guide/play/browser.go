@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// Run gives the game to the page, which then calls its functions. It does not return.
+// Run gives the functions of the game to the page, which calls them. Run does not return.
 func Run(p Program) {
 	b := &browser{program: p, values: map[string]int{}}
 	for _, param := range p.Params {

@@ -11,7 +11,8 @@ type Line[T any] struct {
 	flying     []*T // The messages on the way, oldest first. A lost message is nil.
 }
 
-// Send sends a message. The lost messages are at equal distances, so that all runs are equal.
+// Send sends a message. With a Loss of 20, it loses every fifth message. It uses no random numbers,
+// so all runs are equal.
 func (l *Line[T]) Send(message T) {
 	l.sent++
 	if l.sent*l.Loss/100 > l.lost {

@@ -58,8 +58,8 @@ type clock struct {
 	last time.Time // The end of the last tick.
 }
 
-// due returns how many ticks must run until now. If the program was suspended, or is too slow, it
-// drops ticks, and the game waits.
+// due returns how many ticks must run now, at most maxDue. More ticks are due after the program was
+// suspended, or if it is too slow. These ticks are dropped, so the game does not run faster later.
 func (c *clock) due(now time.Time) int {
 	n := now.Sub(c.last) / c.step
 	c.last = c.last.Add(n * c.step)
@@ -67,8 +67,7 @@ func (c *clock) due(now time.Time) int {
 }
 
 // A heldKey is the last pressed key. A terminal repeats a held key, but does not report its
-// release. So a key counts as held until the next key, or for longer than the pause before the
-// first repetition.
+// release. So a key counts as held until the next key, or until the next repetition is late.
 type heldKey struct {
 	name  string
 	until time.Time

@@ -115,7 +115,7 @@ func (p *plane) did(err error, message string) error {
 	return err
 }
 
-// release releases the checkpoint, unless the world went to an earlier tick and discarded it.
+// release releases the checkpoint, if it is valid. A move to an earlier tick makes it invalid.
 func (p *plane) release() {
 	if p.checkpoint.Valid() {
 		p.world.Release(p.checkpoint)

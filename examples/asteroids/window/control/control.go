@@ -41,10 +41,11 @@ type Control struct {
 	View    View
 	Message string // What the last key did, for some seconds, or "".
 
-	// KeepFile gives the player a file with the run. It is called in its own goroutine. KeepLink
-	// gives the player a link to the current moment, and returns a message. If a function is nil,
-	// its key does nothing.
+	// KeepFile gives the player a file with the run. It is called in its own goroutine. If it is
+	// nil, players cannot save the run.
 	KeepFile func(name string, data []byte) (where string, err error)
+	// KeepLink gives the player a link to the current moment, and returns a message. If it is nil,
+	// players cannot make links.
 	KeepLink func(link string) (message string)
 
 	// Heard has the sounds of the last frame.
@@ -71,10 +72,11 @@ func New(g *game.Game) *Control {
 	return c
 }
 
-// A rewind goes back by one tick a frame at first, and by maxSpeed ticks after two seconds.
+// At first, a rewind goes back by one tick per frame. After two seconds, it goes back by maxSpeed
+// ticks per frame.
 const (
 	maxSpeed = 8
-	slower   = 15 // After this number of frames, a rewind is one tick per frame faster.
+	slower   = 15 // The speed grows by one tick per frame after each 15 frames.
 
 	messageTime = 180 // Frames.
 	retryTime   = 300 // The number of frames until the store tries to save again.
@@ -135,7 +137,7 @@ func (c *Control) Frame(ctx context.Context, in Input) error {
 	switch {
 	case c.job != nil: // Only the job may use the world.
 		return nil
-	// Show each advance before the next one begins.
+	// One frame shows the result of an Advance. The next frame begins another Advance.
 	case c.Game.Watched != nil && !ended:
 		c.start(func() error {
 			_, err := c.Game.Watched.Advance(ctx)
@@ -204,7 +206,7 @@ func (c *Control) act(ctx context.Context, in Input) error {
 	case in.Replay:
 		return c.beginReplay(ctx)
 	case in.Link && c.KeepLink != nil:
-		// A tick would remove the link.
+		// The game must wait, because the next tick would remove the link from the address bar.
 		c.waiting = true
 		c.say("%s", c.KeepLink(c.link()))
 	default:
@@ -285,7 +287,7 @@ func (c *Control) step(ctx context.Context, in Input) error {
 	if c.job != nil || c.waiting && in.Buttons == 0 {
 		return nil
 	}
-	// After the end, ticks would only make the run longer.
+	// The game is over. Further ticks would only make the recorded run longer.
 	if c.View.Now > 0 && c.Game.Over() && in.Buttons&game.Fire == 0 {
 		c.waiting = true
 		return nil
@@ -305,7 +307,7 @@ func (c *Control) step(ctx context.Context, in Input) error {
 	}
 	c.report(err, "", "not saved")
 	if c.failing++; c.failing%retryTime == 0 {
-		// If Resume fails, the next Step returns the error.
+		// Ignore the error of Resume. If Resume fails, the next Step also fails.
 		c.start(func() error { return c.Game.Resume(ctx) }, func(error) {})
 	}
 	return nil

@@ -16,7 +16,7 @@ type View struct {
 	Replaying           bool
 	Watching            bool // Another program plays the game.
 	Sprites             []Sprite
-	Ghost               *Pose  // The ship at this tick on the branch that the player left last.
+	Ghost               *Pose  // Where the ship was at this tick, before the player went back.
 	Future              []Pose // The next positions of the ship, if the player is in the past.
 }
 
@@ -88,16 +88,16 @@ type Pose struct {
 	Heading uint8
 }
 
-// A ghost has the former poses of the ship for the screen. It is not part of the game, and is not
-// saved.
+// A ghost has the former positions of the ship, by tick. Only the screen uses them: they are not
+// part of the game, and are not saved.
 type ghost struct {
 	line map[uint64]Pose // Poses on the current line, by tick.
-	left map[uint64]Pose // Poses on the last branch, by tick.
+	left map[uint64]Pose // Poses on the branch that the player left last, by tick.
 }
 
 const (
 	maxPoses  = 20 * 60 * 60 // The poses of 20 minutes.
-	pathTicks = 120          // Future shows this number of ticks.
+	pathTicks = 120          // View.Future covers this number of ticks.
 )
 
 func newGhost() ghost { return ghost{map[uint64]Pose{}, map[uint64]Pose{}} }
@@ -105,7 +105,8 @@ func newGhost() ghost { return ghost{map[uint64]Pose{}, map[uint64]Pose{}} }
 // forget removes all poses, because the player is on another line.
 func (h *ghost) forget() { *h = newGhost() }
 
-// leave is called before a tick. It moves the poses of later ticks to the last branch.
+// leave is called before a tick. If the player went back, the tick begins a new branch. Then leave
+// moves the poses of the later ticks from the line to the branch that the player leaves.
 func (c *Control) leave() {
 	now, newest := c.View.Now, c.View.Newest
 	if now >= newest {

@@ -162,7 +162,7 @@ func TestGame_RewindAndReload(t *testing.T) {
 	if newest <= now {
 		t.Fatalf("the rewind has removed the future: tick %d of %d", now, newest)
 	}
-	// Drag to the newest tick, and back to the tick of now.
+	// Drag the bar to the newest tick, and then back to the tick before the drag.
 	y := 800 - 30.0
 	at := func(tick int64) float64 { return 24 + (1280-48)*(float64(tick-1)+0.5)/float64(newest-1) }
 	p.run(input.DispatchMouseEvent(input.MousePressed, at(newest)-1, y).WithButton(input.Left).WithClickCount(1))

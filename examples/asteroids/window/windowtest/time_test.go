@@ -88,7 +88,8 @@ func TestTime_BranchesLinksAndFiles(t *testing.T) {
 		t.Errorf("after a tick, the link is %q", hash)
 	}
 
-	// Click on the end of the upper branch, which is the older one. The bar changes until a rewind.
+	// Rewind first, because the bar changes while ticks run. Then click on the end of the upper
+	// branch, which is the older one.
 	s := p.press("KeyR", "a rewind", func(s state) bool { return s.Now < s.Newest-2 })
 	at := input.DispatchMouseEvent(input.MousePressed, s.Ends[0], s.Ends[1]).WithButton(input.Left).WithClickCount(1)
 	p.run(at)
@@ -215,7 +216,8 @@ func TestTime_SecondTabWatches(t *testing.T) {
 	q.wait("more ticks", func(s state) bool { return s.Now > first.Now+30 })
 	p.key(input.KeyUp, "Space")
 	want := p.press("KeyR", "a rewind", func(s state) bool { return s.Now < s.Newest-5 })
-	// A page that is only left may keep its lock for a while.
+	// Close the page. A page that the player only leaves for another page may keep its lock for a
+	// while.
 	p.run(page.Close())
 	q.wait("the game in the second tab", func(s state) bool { return !s.Watching && s.Now >= want.Newest-60 })
 }
