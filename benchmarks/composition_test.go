@@ -55,7 +55,7 @@ func TestInvert_RotatesVector(t *testing.T) {
 	assert.InDeltaSlice(t, []float32{want.X, want.Y, want.Z}, []float32{v.X, v.Y, v.Z}, 1e-3)
 }
 
-func TestVector_AddsVector(t *testing.T) {
+func TestVectorAdd_AddsEachElement(t *testing.T) {
 	v := vector{1, 2, 3}
 	v.add(vector{10, 20, 30})
 	assert.Equal(t, vector{11, 22, 33}, v)

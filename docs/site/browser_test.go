@@ -509,9 +509,9 @@ func TestProgram_Prints(t *testing.T) {
 	p.until(panel + `.innerText.includes("run it again")`)
 }
 
-// TestProgram_OfGuide runs a program of the guide, which has a store: it goes to a past tick and to
-// a mark.
-func TestProgram_OfGuide(t *testing.T) {
+// TestProgram_GoesBackToMark runs a program of the guide, which has a store: it goes to a past tick
+// and to a mark.
+func TestProgram_GoesBackToMark(t *testing.T) {
 	p := open(t, browser(t), serve(t), 1280, 900, true)
 	p.load(played)
 	panel := `document.querySelector(".run[data-program$='time.wasm']")`

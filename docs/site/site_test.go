@@ -91,7 +91,7 @@ func TestRender_Markdown(t *testing.T) {
 	}
 }
 
-func TestLoad_Faults(t *testing.T) {
+func TestLoad_BrokenLinksAndHTML(t *testing.T) {
 	for text, want := range map[string]string{
 		"[x](C.md)":                     "docs/guide/A.md: the link to C.md has no target",
 		"[x](B.md#there)":               "docs/guide/A.md: the link to B.md#there has no target: docs/guide/B.md has no such heading",
@@ -117,7 +117,7 @@ func TestLoad_Faults(t *testing.T) {
 	}
 }
 
-func TestNav_OrderOfIndex(t *testing.T) {
+func TestNav_SectionsAndOrderOfPages(t *testing.T) {
 	s, err := load(project(map[string]string{"docs/Y.md": "# B\n", "docs/X.md": "# a\n", "docs/decisions/d.md": "# D\n", "examples/e/README.md": "# E\n", "C.md": "# C\n"}), false)
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestNav_OrderOfIndex(t *testing.T) {
 	}
 }
 
-func TestSearchIndex_Parts(t *testing.T) {
+func TestSearchIndex_TextBelowEachHeading(t *testing.T) {
 	out := build(t, map[string]string{"docs/guide/A.md": "# A\n\ntop *text*\n\n## Part\n\n- one\n- `two`\n\n      x──▶y\n\n| a | b |\n|---|---|\n| c | d |\n\n### Last\n"})
 	var x searchIndex
 	if err := json.Unmarshal(out["search.json"], &x); err != nil {
@@ -178,7 +178,7 @@ func TestSearchIndex_Parts(t *testing.T) {
 	}
 }
 
-func TestRelative_Paths(t *testing.T) {
+func TestRelative_LinkBetweenPages(t *testing.T) {
 	for _, c := range [][3]string{
 		{"index.html", "guide/a.html", "guide/a.html"}, {"guide/a.html", "guide/b.html", "b.html"}, {"guide/a.html", "index.html", "../index.html"},
 		{"a/b/c.html", "a/d/e.html", "../d/e.html"}, {"a/b.html", "a/b/c.html", "b/c.html"}, {"guide/a.html", "", "../"}, {"index.html", "", ""},
@@ -189,7 +189,7 @@ func TestRelative_Paths(t *testing.T) {
 	}
 }
 
-func TestSlug_OfGitHub(t *testing.T) {
+func TestSlug_SameAsGitHub(t *testing.T) {
 	for heading, want := range map[string]string{"What each call restores": "what-each-call-restores", "OPFS or IndexedDB?": "opfs-or-indexeddb", "Time: a, b – c_d": "time-a-b--c_d", "Öl 2.0": "öl-20"} {
 		if got := slug(heading); got != want {
 			t.Errorf("%s: %q, want %q", heading, got, want)
@@ -299,7 +299,7 @@ func TestSite_LinksOfDocumentation(t *testing.T) {
 	}
 }
 
-func TestHandler_ShowsChanges(t *testing.T) {
+func TestHandler_ReloadShowsChangedPage(t *testing.T) {
 	fsys := project(nil)
 	b := &builder{dir: t.TempDir(), fsys: fsys}
 	if err := b.build(false); err != nil {

@@ -89,7 +89,7 @@ func TestFactory_ItemsBalance(t *testing.T) {
 
 // An item moves by at most one belt per tick. After a belt was removed, the system carry() visits
 // the belts in another order. The rule still holds then.
-func TestCarry_OnePlaceInATick(t *testing.T) {
+func TestCarry_ItemMovesOneBeltPerTick(t *testing.T) {
 	f := newTest(t, testOptions())
 	f.ticks(1)
 	f.world.Destroy(f.Belt.Entities()[beltLen+1])
@@ -111,7 +111,7 @@ func TestCarry_OnePlaceInATick(t *testing.T) {
 	require.Greater(t, moved, 10000)
 }
 
-func TestCarry_TicksForWholeLine(t *testing.T) {
+func TestCarry_LineTakesOneTickPerBelt(t *testing.T) {
 	f := newTest(t, testOptions())
 	machine := f.firstMiner(t)
 	for n := range 1 + beltLen {

@@ -123,7 +123,7 @@ func unindent(text, prefix string) string {
 	return b.String()
 }
 
-func TestFunctionBody_OfExample(t *testing.T) {
+func TestFunctionBody_AndOutputOfExample(t *testing.T) {
 	body, output := functionBody(t, "testdata/guide/example.go", "ExampleGreet")
 	if body != "for range 2 {\n\tfmt.Println(\"hello\")\n}\n" || output != "hello\nhello\n" {
 		t.Errorf("%q prints %q", body, output)

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/internal/golden"
 )
 
-func TestTable_RecordedOutput(t *testing.T) {
+func TestRun_PrintsTableOfRecordedOutput(t *testing.T) {
 	in, err := os.Open("testdata/recorded.txt")
 	require.NoError(t, err)
 	defer in.Close()
@@ -53,7 +53,7 @@ func TestParseResult_TrimsName(t *testing.T) {
 	}
 }
 
-func TestJudge_ChoosesBoundedQuantity(t *testing.T) {
+func TestJudge_ComparesMetricWithBudget(t *testing.T) {
 	for _, c := range []struct {
 		line     string
 		measured string // "" if nothing is bounded

@@ -38,7 +38,7 @@ func TestCheck_ValidAndInvalidBuilds(t *testing.T) {
 	}
 }
 
-func TestBuildFloats_FromText(t *testing.T) {
+func TestFloats_PartOfDescription(t *testing.T) {
 	for text, want := range map[string]string{
 		"go1.26.8 darwin/arm64 fused math:e83c game@v1": "fused math:e83c",
 		"go1.26.8 linux/amd64 unfused math:a043":        "unfused math:a043",

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestHandler_Answers(t *testing.T) {
+func TestHandler_PathsTypesAndCompression(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"index.html", "a/index.html", "a/b.wasm", "a/c.png"} {
 		for _, text := range []string{"old", "content of " + name} {
@@ -89,7 +89,7 @@ func TestCompile_SameOutput(t *testing.T) {
 	}
 }
 
-func TestLoader_OfInstallation(t *testing.T) {
+func TestLoader_FindsScript(t *testing.T) {
 	if script, err := Loader(); err != nil || len(script) < 1000 {
 		t.Errorf("%d bytes, %v", len(script), err)
 	}

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// NoRow stands for a missing row. A [Sparse] has it in entries that were never written. It is larger
-// than any row, even as a 32-bit int.
+// NoRow stands for a missing row. A [Sparse] has it in entries that were never written. It is
+// larger than any row, even as a 32-bit int.
 const NoRow uint32 = math.MaxUint32 & math.MaxInt
 
 // A mark records which rows of a block of 64 are already saved, one bit for each row. The field

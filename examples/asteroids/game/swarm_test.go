@@ -75,7 +75,7 @@ func TestHit_MitesBurstInChain(t *testing.T) {
 }
 
 // A ship with a shield burns the mites that it touches. Without a shield it is lost.
-func TestCrash_Mite(t *testing.T) {
+func TestCrash_MiteBurnsOrDestroysShip(t *testing.T) {
 	for _, shield := range []uint8{0, 9} {
 		g := calm()
 		g.NewShip.Create(Position{100, 100}, Velocity{}, Ship{Shield: shield})

@@ -102,7 +102,7 @@ func TestGoTo_KilledAfterwards(t *testing.T) {
 }
 
 // A run in a file, and a save in a file, can be loaded into another game.
-func TestLoadFile_RunAndSave(t *testing.T) {
+func TestLoadFile_AcceptsRunAndSave(t *testing.T) {
 	t.Parallel()
 	g, b := open(t, filepath.Join(t.TempDir(), "store")), newBot(t, rand.Uint64())
 	b.play(t, g, 300)
@@ -142,7 +142,7 @@ func TestLoadFile_RunAndSave(t *testing.T) {
 }
 
 // A file with values that the rules never write is refused.
-func TestLoadFile_Impossible(t *testing.T) {
+func TestLoadFile_RefusesImpossibleValues(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(g *Game){
 		"size":     func(g *Game) { g.NewRock.Create(Position{1, 1}, Velocity{}, Rock{0}) },

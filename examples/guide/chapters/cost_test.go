@@ -27,7 +27,7 @@ func newUnits() (*ecs.World, *ecs.Storage[unit], []ecs.Entity) {
 }
 
 // The chapter has the figures that this test logs.
-func TestCost_Tick(t *testing.T) {
+func TestCost_BytesPerTick(t *testing.T) {
 	const ticks = 400
 	for _, test := range []struct {
 		rows             int
@@ -64,7 +64,7 @@ func historyBytes(world *ecs.World) int64 {
 	return world.History().Bytes() + world.MemoryUsage().Frames
 }
 
-func TestCost_Entity(t *testing.T) {
+func TestCost_BytesPerEntity(t *testing.T) {
 	const n = 100_000
 	world := ecs.NewWorld(ecs.Options{})
 	memory := func() int64 {
@@ -82,7 +82,7 @@ func TestCost_Entity(t *testing.T) {
 	assert.Less(t, memory(), int64(80*n))
 }
 
-func TestCost_Store(t *testing.T) {
+func TestCost_GoroutinesAndFilesOfStore(t *testing.T) {
 	open := func() int {
 		files, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -104,7 +104,7 @@ func TestCost_Store(t *testing.T) {
 	check(store.Close(ctx))
 }
 
-func TestCost_Show(t *testing.T) {
+func TestCost_ShownFiguresAreNotZero(t *testing.T) {
 	world, units, all := newUnits()
 	store, err := persist.Open(ctx, tempDir(), world, persist.Options{})
 	check(err)

@@ -15,8 +15,8 @@ import (
 // unitsV1 has two units of version 1 of a program.
 const unitsV1 = "testdata/units-v1.save"
 
-// TestUnitsV1_Values checks the save. With -update, it writes the save if it is missing.
-func TestUnitsV1_Values(t *testing.T) {
+// TestUnitsV1_SaveHasTwoUnits checks the save. With -update, it writes the save if it is missing.
+func TestUnitsV1_SaveHasTwoUnits(t *testing.T) {
 	type Unit struct {
 		HP     int32
 		Shield int32

@@ -122,9 +122,9 @@ func TestMine_OldSaves(t *testing.T) {
 	}
 }
 
-// TestMine_SaveHasGold checks the save that TestMine_OldSaves loads. With -update, it writes the
-// save if it is missing.
-func TestMine_SaveHasGold(t *testing.T) {
+// TestMine_OldSaveHasMinersAndGold checks the save that TestMine_OldSaves loads. With -update, it
+// writes the save if it is missing.
+func TestMine_OldSaveHasMinersAndGold(t *testing.T) {
 	const file = "testdata/mine-v1.save"
 	if _, err := os.Stat(file); *golden.Update && errors.Is(err, fs.ErrNotExist) {
 		game := newMine()

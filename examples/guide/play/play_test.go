@@ -23,6 +23,6 @@ func TestLine_DelayAndLoss(t *testing.T) {
 	require.Equal(t, [][]int{nil, nil, {0}, {1}, {2}, nil}, received, "message 3 is lost")
 }
 
-func TestColumns_Lines(t *testing.T) {
+func TestColumns_AlignsRightText(t *testing.T) {
 	require.Equal(t, "a                                      c\nb\n", Columns("a\nb", "c"))
 }

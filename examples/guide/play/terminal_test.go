@@ -21,7 +21,7 @@ func TestParseKeys_Repeats(t *testing.T) {
 	require.ErrorContains(t, err, "-keys left*two")
 }
 
-func TestClock_Due(t *testing.T) {
+func TestClockDue_AtMostMaxDue(t *testing.T) {
 	start := time.Now()
 	c := clock{100 * time.Millisecond, start}
 	for _, at := range []struct{ milliseconds, due int }{{40, 0}, {99, 0}, {100, 1}, {150, 0}, {410, 3}, {5000, maxDue}, {5050, 0}, {5100, 1}} {

@@ -108,7 +108,7 @@ func TestFrame_SeekIsClamped(t *testing.T) {
 	require.EqualValues(t, 1, oldest)
 }
 
-func TestFrame_Slots(t *testing.T) {
+func TestFrame_SavesAndLoadsSlots(t *testing.T) {
 	c := open(t)
 	frames(t, c, 50, control.Input{Buttons: game.Thrust})
 	frames(t, c, 1, control.Input{Load: 2})
@@ -138,7 +138,7 @@ func TestFrame_Slots(t *testing.T) {
 }
 
 // The time bar can reach ticks that only the store has. A player can return to a branch.
-func TestFrame_OldTicksAndBranches(t *testing.T) {
+func TestFrame_SeeksStoredTicksAndBranches(t *testing.T) {
 	c := open(t)
 	digests := map[uint64]ecs.Digest{}
 	for range 2000 {
@@ -217,7 +217,7 @@ func TestFrame_Replay(t *testing.T) {
 }
 
 // The file of a run can be dropped into another game. A link leads to its moment.
-func TestFrame_FileAndLink(t *testing.T) {
+func TestFrame_OpensDroppedFileAndLink(t *testing.T) {
 	c := open(t)
 	frames(t, c, 100, control.Input{Buttons: game.Thrust})
 	var file []byte
