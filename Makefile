@@ -27,6 +27,7 @@ MUTANTS   ?= 200
 MODEL     ?=
 SUITETIME ?= 0.2s
 STRICT    ?= -strict -retry 2
+DEBUG     ?= ./ecs ./ecs/internal/track ./ecs/rollback ./ecs/schedule ./examples/guide/chapters
 RACE      ?= ./ecs ./ecs/schedule ./journal ./disk/... ./internal/parallel ./persist/...
 PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/wasm wasip1/wasm
 
@@ -84,9 +85,9 @@ deep: ## the tests with all that they can try
 race: ## the tests of the packages RACE, or those of them that match RUN, under the race detector
 	go test -race -short -timeout 20m $(if $(RUN),-run='$(RUN)') $(RACE)
 
-debug: ## the build that finds stray writes
+debug: ## the build that finds stray writes, in the packages DEBUG
 	go vet -tags stetdebug ./ecs/... ./examples/guide/chapters
-	go test -tags stetdebug -gcflags=github.com/stet-ecs/stet/...=-d=checkptr ./ecs ./ecs/internal/track ./ecs/rollback ./ecs/schedule ./examples/guide/chapters
+	go test -tags stetdebug -gcflags=github.com/stet-ecs/stet/...=-d=checkptr $(DEBUG)
 
 script: ## the types of the JavaScript of the pages, by tsc; skipped without npx
 	@if command -v npx >/dev/null; then for dir in persist/inspect/web docs/site; do \
@@ -101,15 +102,15 @@ chromium: # The browser of four targets; installs Chromium if there is none.
 browser: chromium ## the page of ecsdump serve, used in Chromium; SHORT=-short leaves out what takes long, SCRUB=10m is for the test of memory
 	cd persist/inspect/web/browsertest && go vet ./... && go test -count 1 -timeout 30m $(SHORT) ./... -scrub $(SCRUB)
 
-opfs: chromium ## the files of package disk/browser, in Chromium with and without OPFS, whose tabs are killed TABKILLS times each
+opfs: chromium ## the files of package disk/browser, in Chromium with and without OPFS, whose tabs are killed TABKILLS times each; SHORT=-short kills no tabs
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; GOBIN=$$dir go install $(WASM_BROWSER); \
 	export GOOS=js GOARCH=wasm; go vet ./disk/browser; \
 	go test -count 1 $(SHORT) -exec "$$dir/wasmbrowsertest" ./disk/flat ./disk/browser -test.bench . -test.benchtime 0.3s
-	cd disk/browser/browsertest && GOOS=js GOARCH=wasm go vet ./program && go vet . && go test -count 1 . -kills $(TABKILLS)
+	cd disk/browser/browsertest && GOOS=js GOARCH=wasm go vet ./program && go vet . $(if $(SHORT),,&& go test -count 1 . -kills $(TABKILLS))
 
-window: chromium ## the game in a window of Xvfb and in Chromium; SHORT=-short tests only rewinding and saving. Installs Xvfb and headers if there is no Xvfb
+window: chromium ## the game in a window of Xvfb and in Chromium; SHORT=-short tests only what needs no screen. Installs Xvfb and headers if there is no Xvfb
 	@.ci/install Xvfb $(WINDOW)
-	cd examples/asteroids/window && go vet ./... && GOOS=js GOARCH=wasm go vet . && go test -count 1 -timeout 15m $(SHORT) ./control ./windowtest
+	cd examples/asteroids/window && go vet ./... && GOOS=js GOARCH=wasm go vet . && go test -count 1 -timeout 15m ./control $(if $(SHORT),,./windowtest)
 
 site: ## the documentation for a web host with https, and the game: files in the directory site
 	cd docs/site && go run . -build
