@@ -49,17 +49,14 @@ func (w *World) Dirty() bool {
 	if !w.keepsTicks() || w.written() {
 		return true
 	}
-	if len(w.recorders) == 0 {
-		return false
-	}
-	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
-		for _, s := range list {
-			if t := s.tracked(); t.Exempt && t.OpenedSince(w.exemptSpan) && s.Raw().Persistent() {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.storages, w.exemptChange) || slices.ContainsFunc(w.resources, w.exemptChange)
+}
+
+// exemptChange reports whether s has NoRewind, and was written since the last commit with a
+// recorder.
+func (w *World) exemptChange(s AnyStorage) bool {
+	t := s.tracked()
+	return len(w.recorders) > 0 && t.Exempt && t.OpenedSince(w.exemptSpan) && s.Raw().Persistent()
 }
 
 // endFrame ends the given tick, and opens f as the next frame. The caller has set the fields seq

@@ -132,6 +132,27 @@ func (w *World) written() bool {
 	return false
 }
 
+// Written returns the names of what was written since the newest boundary.
+func (w rawWorld) Written() (names []string) {
+	touched := map[*track.Tracker]bool{}
+	for _, f := range w.frames[max(0, w.newestBoundary()):] {
+		for _, t := range f.Touched {
+			touched[t] = true
+		}
+	}
+	if touched[&w.entities.rows] {
+		names = append(names, "entities")
+	}
+	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
+		for _, s := range list {
+			if touched[s.tracked()] || w.exemptChange(s) {
+				names = append(names, s.Raw().Name())
+			}
+		}
+	}
+	return names
+}
+
 // Held returns the sequence numbers that r gave to the oldest and the newest retained tick
 // boundary.
 func (w rawWorld) Held(r raw.Recorder) (oldest, newest uint64) {

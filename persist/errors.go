@@ -3,8 +3,11 @@ package persist
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -49,7 +52,8 @@ var (
 
 	// ErrUncommitted reports that the world has changes since the last Commit, and that the call
 	// needs a committed world. A call in a system also returns it, because the tick has not ended.
-	// Close returns it if changes, marks, inputs or slots wait for a Commit.
+	// Close returns it if changes, marks, inputs or slots wait for a Commit. The text names what was
+	// written. A loop over a query with Write writes the rows that it visits, even if it only reads.
 	ErrUncommitted = errors.New("persist: uncommitted changes")
 
 	// ErrBacklog reports a tick that was not ended because too many bytes already wait for the
@@ -63,9 +67,25 @@ var (
 	errFollowed = errors.New("persist: the world of a follower was committed; follow the store again")
 )
 
-// uncommittedError returns the [ErrUncommitted] of a call that must come right after a commit.
-func uncommittedError(call string) error {
-	return fmt.Errorf("%w: %s needs a tick that has ended; call it after Commit, and not in a system", ErrUncommitted, call)
+// tooEarly returns the [ErrUncommitted] of a call that must come right after a commit.
+func tooEarly(w raw.World, call string) error {
+	return uncommittedError(w, call+" needs a tick that has ended; call it after Commit, and not in a system")
+}
+
+// uncommittedError returns an [ErrUncommitted] that names what was written since the last commit.
+func uncommittedError(w raw.World, text string) error {
+	const most = 5
+	names := w.Written()
+	for i := range names {
+		names[i] = naming.Shown(names[i])
+	}
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most], fmt.Sprintf("%d more", more))
+	}
+	if len(names) == 0 { // The call came from a system that has written nothing yet.
+		return fmt.Errorf("%w: %s", ErrUncommitted, text)
+	}
+	return fmt.Errorf("%w of %s: %s", ErrUncommitted, strings.Join(names, ", "), text)
 }
 
 // A DamageError says which bytes of which file cannot be used, and why. It is [disk.DamageError],

@@ -41,8 +41,8 @@ func ExampleErrUncommitted() {
 	fmt.Println(store.Goto(ctx, "@first"))
 	_ = store.Close(ctx)
 	// Output:
-	// persist: uncommitted changes: going to another state needs a tick that has ended; call it
-	// after Commit, and not in a system
+	// persist: uncommitted changes of entities, Score: going to another state needs a tick that
+	// has ended; call it after Commit, and not in a system
 	// <nil>
 }
 

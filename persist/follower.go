@@ -181,7 +181,7 @@ func (f *Follower) usable() error {
 	case f.store.failed != nil:
 		return f.store.failed
 	case f.world().Dirty():
-		return fmt.Errorf("%w: the program changed the world of the follower, or calls Advance in a system", ErrUncommitted)
+		return uncommittedError(f.world(), "the program changed the world of the follower, or calls Advance in a system")
 	}
 	return nil
 }

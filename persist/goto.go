@@ -143,7 +143,7 @@ func (s *Store) leave(ctx context.Context) error {
 	case err != nil:
 		return err
 	case s.world.Raw().Dirty():
-		return uncommittedError("going to another state")
+		return tooEarly(s.world.Raw(), "going to another state")
 	}
 	if err := s.recordDeferred(); err != nil {
 		return err

@@ -45,7 +45,7 @@ func (s *Store) MarkLast(name string) error {
 		return errors.New("persist: MarkLast was called by a function of OnRestore; call it after the restore")
 	}
 	if s.world.Raw().Dirty() {
-		return uncommittedError("MarkLast")
+		return tooEarly(s.world.Raw(), "MarkLast")
 	}
 	if err := s.reserve(); err != nil {
 		return err

@@ -209,7 +209,7 @@ func (s *Store) snapshotable() error {
 	case s.closed:
 		return ErrClosed
 	case s.world.Raw().Dirty():
-		return uncommittedError("a snapshot or SaveSlot, unlike BeginSlot,")
+		return tooEarly(s.world.Raw(), "a snapshot or SaveSlot, unlike BeginSlot,")
 	}
 	if err := s.Err(); err != nil {
 		return err

@@ -433,7 +433,7 @@ func (s *Store) Resume(ctx context.Context) error {
 		return err
 	}
 	if s.world.Raw().Dirty() {
-		return uncommittedError("Resume")
+		return tooEarly(s.world.Raw(), "Resume")
 	}
 	if err := s.lock.Check(); err != nil {
 		return err
@@ -558,7 +558,7 @@ func (s *Store) uncommitted() error {
 	case s.world.Raw().Deferred() && s.failed == nil:
 		return fmt.Errorf("%w: the world was changed after the last Commit, and the ticks since the last record are lost, see Options.CommitEvery", ErrUncommitted)
 	case s.world.Dirty():
-		return fmt.Errorf("%w: the world was changed after the last Commit; call Commit before Close to save the changes", ErrUncommitted)
+		return uncommittedError(s.world.Raw(), "the world was changed after the last Commit; call Commit before Close to save the changes")
 	case s.encoder.whole.different(s.seq()):
 		return fmt.Errorf("%w: the world went to another tick, and NoRewind values from before are not saved; call Commit before Close", ErrUncommitted)
 	}

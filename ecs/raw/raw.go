@@ -74,6 +74,12 @@ type World interface {
 	// Attach. It is valid only for a world with a recorder or a history.
 	Dirty() bool
 
+	// Written returns the names of the storages and resources that were written since the last
+	// commit or Attach, in the order of Storages. The first name is "entities" if an entity was
+	// created or destroyed. A system under way alone counts for Dirty, not for Written. It is valid
+	// only for a world with a recorder or a history.
+	Written() []string
+
 	// Attach adds the recorder r to the world. The parameter seq is r's number for the current
 	// state. If r is already attached, Attach changes its number. r has no numbers for older ticks.
 	//
