@@ -29,7 +29,7 @@ type resourcesDoc struct {
 	Resources []resourceDoc `json:"resources"`
 }
 
-// A resourceDoc is a resource with its value.
+// A resourceDoc is an object for a resource, with its value.
 type resourceDoc struct {
 	Name  string       `json:"name"`
 	Value layout.Value `json:"value"` // Null if it was registered but not saved yet.

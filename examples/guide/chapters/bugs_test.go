@@ -1,10 +1,16 @@
 package chapters_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
+	"github.com/stet-ecs/stet/disk/archive"
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/schedule"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -55,7 +61,8 @@ func (b *battle) hurt() {
 	}
 }
 
-// recordBattle plays ten ticks. In ticks 2 and 3, the snake bites orcs 1 and 2.
+// recordBattle plays ten ticks, and writes a report next to dir. In ticks 2 and 3, the snake bites
+// orcs 1 and 2.
 func recordBattle(dir string) error {
 	clock := time.Date(2026, 11, 24, 20, 0, 0, 0, time.UTC)
 	// The page shows the times of the ticks, so these must be the same in each run.
@@ -74,19 +81,34 @@ func recordBattle(dir string) error {
 		game.step(inputs)
 		check(store.Commit())
 	}
+	check(saveReport(store, dir+".zip"))
 	return store.Close(ctx)
 }
 
+// saveReport writes an open store to a zip file.
+func saveReport(store *persist.Store, name string) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(store.BackupTo(ctx, file), file.Close())
+}
+
 func Example_bugsReplay() {
-	dir := tempDir()
+	dir := filepath.Join(tempDir(), "battle")
 	check(recordBattle(dir))
+	report, err := os.ReadFile(dir + ".zip")
+	check(err)
+	files, err := archive.Read(ctx, bytes.NewReader(report), int64(len(report)), 1<<30)
+	check(err)
 	for _, repaired := range []bool{false, true} {
 		game := newBattle(repaired)
 		step := func(_ *ecs.World, _ uint64, inputs []inspect.Input) error {
 			game.step(inputs) // Run only the systems. The player ends the tick.
 			return nil
 		}
-		player, err := inspect.OpenPlayer(ctx, dir, game.world, inspect.PlayerOptions{Step: step})
+		options := inspect.PlayerOptions{Files: files, Step: step} // Without Files for a directory.
+		player, err := inspect.OpenPlayer(ctx, ".", game.world, options)
 		check(err)
 		for err == nil {
 			err = player.Step(ctx) // Plays one tick.
@@ -98,4 +120,28 @@ func Example_bugsReplay() {
 	// Output:
 	// repaired: false differs: false 0 orcs: 2 EOF
 	// repaired: true differs: true 9 orcs: 1 EOF
+}
+
+func Example_bugsStep() {
+	world := ecs.NewWorld(ecs.Options{History: 600})
+	health := ecs.Must(ecs.RegisterResource(world, 100, ecs.Component[int]{Name: "Health"}))
+	systems := schedule.New[int](world)
+	systems.Add("poison", health, func(*schedule.Tick[int]) { *health.Mut() -= 3 })
+	systems.Add("potion", health, func(t *schedule.Tick[int]) { *health.Mut() += t.Input })
+	for tick := range 5 {
+		systems.Step(tick)
+		world.Commit()
+	}
+	fmt.Println("tick", world.Tick(), "health", health.Get())
+
+	check(world.History().Seek(2)) // The value of tick 3 is wrong. Its input was 2.
+	for name := systems.StepSystem(2); name != ""; name = systems.StepSystem(2) {
+		fmt.Println("after", name, health.Get())
+	}
+	fmt.Println("undone:", systems.BackSystem(), health.Get())
+	// Output:
+	// tick 5 health 95
+	// after poison 92
+	// after potion 94
+	// undone: potion 92
 }

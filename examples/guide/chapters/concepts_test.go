@@ -34,28 +34,3 @@ func Example_concepts() {
 	// tick 3 [{5} {6}]
 	// tick 1 [{5} {2}]
 }
-
-func Example_conceptsUndo() {
-	type Unit struct{ X, Y, Health int32 }
-	world := ecs.NewWorld(ecs.Options{History: 1000})
-	units := ecs.MustRegister[Unit](world)
-	all := world.CreateN(nil, 10_000)
-	units.SetAll(all, Unit{Health: 9})
-	world.Commit()
-	hero, orc := all[7], all[8] // The program keeps these entities.
-
-	for turn := range 1000 {
-		units.Mut(hero).X++
-		if turn == 500 {
-			world.Destroy(orc)
-		}
-		world.Commit()
-	}
-	bytes := world.History().Bytes() + world.MemoryUsage().Frames
-	fmt.Println("less than 600 bytes a turn:", bytes < 600*1000)
-	check(world.History().Rewind(1000))
-	fmt.Println(units.Get(orc)) // The same entity, with its value.
-	// Output:
-	// less than 600 bytes a turn: true
-	// {0 0 9} true
-}

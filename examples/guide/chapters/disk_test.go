@@ -11,25 +11,6 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-func Example_diskOpen() {
-	dir := tempDir()
-	for range 2 { // Two runs of the program.
-		world := ecs.NewWorld(ecs.Options{})
-		coins := ecs.Must(ecs.RegisterResource(world, 0, ecs.Component[int]{Name: "Coins"}))
-		store, err := persist.Open(ctx, dir, world, persist.Options{})
-		check(err)
-		fmt.Println("tick", world.Tick(), "coins", coins.Get())
-		for range 3 {
-			*coins.Mut() += 10
-			check(store.Commit()) // Ends the tick. The journal gets what it changed.
-		}
-		check(store.Close(ctx)) // Waits until all ticks are durable.
-	}
-	// Output:
-	// tick 0 coins 0
-	// tick 3 coins 30
-}
-
 func Example_diskSlots() {
 	world := ecs.NewWorld(ecs.Options{})
 	level := ecs.Must(ecs.RegisterResource(world, 0, ecs.Component[int]{Name: "Level"}))

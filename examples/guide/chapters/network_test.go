@@ -4,9 +4,87 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/rollback"
+	"github.com/stet-ecs/stet/ecs/schedule"
 )
+
+// A walkMessage is sent from one player to the other.
+type walkMessage = rollback.Message[int]
+
+// send sends the next message to a peer. conn may lose it, as a connection of net.Dial("udp") does.
+func send(conn net.Conn, session *rollback.Session[int], peer int) error {
+	var m walkMessage
+	if err := session.Report(peer, &m); err != nil {
+		return err
+	}
+	packet, err := json.Marshal(m)
+	if err == nil {
+		_, err = conn.Write(packet)
+	}
+	return err
+}
+
+// receive returns the messages that arrive, until conn is closed.
+func receive(conn net.Conn) <-chan walkMessage {
+	messages := make(chan walkMessage, 100)
+	go func() {
+		defer close(messages)
+		packet := make([]byte, 1<<16)
+		for n, err := conn.Read(packet); err == nil; n, err = conn.Read(packet) {
+			var m walkMessage
+			if json.Unmarshal(packet[:n], &m) == nil {
+				messages <- m
+			}
+		}
+	}()
+	return messages
+}
+
+// newWalker returns the walkers of a peer, whose keys are steps.
+func newWalker(peer int) (*ecs.Resource[[2]int], *rollback.Session[int]) {
+	world := ecs.NewWorld(ecs.Options{History: 8})
+	walkers := ecs.Must(ecs.RegisterResource(world, [2]int{}, ecs.Component[[2]int]{Name: "Walkers"}))
+	systems := schedule.New[rollback.Inputs[int]](world)
+	systems.Add("walk", walkers, func(t *schedule.Tick[rollback.Inputs[int]]) {
+		for player, input := range t.Input {
+			walkers.Mut()[player] += input.Value
+		}
+	})
+	return walkers, ecs.Must(rollback.New(systems, rollback.Options[int]{Peers: 2, Peer: peer, Players: []int{0, 1}}))
+}
+
+func Example_networkConnection() {
+	var walkers [2]*ecs.Resource[[2]int]
+	var sessions [2]*rollback.Session[int]
+	var arrived [2]<-chan walkMessage
+	var conns [2]net.Conn
+	conns[0], conns[1] = net.Pipe() // Keeps the bounds of packets, as UDP does.
+	for i := range 2 {
+		walkers[i], sessions[i] = newWalker(i)
+		arrived[i] = receive(conns[i])
+	}
+	for tick := range 10 {
+		for i, session := range sessions {
+			check(session.Advance((1 + 9*i) * tick))
+			check(send(conns[i], session, 1-i))
+		}
+		for i, session := range sessions {
+			m := <-arrived[i]
+			check(session.Receive(1-i, &m))
+		}
+	}
+	for i, session := range sessions {
+		check(session.Settle())
+		check(conns[i].Close())
+		fmt.Println(walkers[i].Get())
+	}
+	// Output:
+	// [45 450]
+	// [45 450]
+}
 
 // A spot is a component of the server.
 type spot struct{ X, Y int }

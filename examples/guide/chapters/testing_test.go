@@ -34,6 +34,7 @@ const (
 	orders // The number of orders.
 )
 
+// newMine returns a new game, without a store.
 func newMine() *mine {
 	m := &mine{world: ecs.NewWorld(ecs.Options{History: 8})}
 	check(ecs.Bind(m.world, m))
@@ -57,6 +58,7 @@ func newMine() *mine {
 	return m
 }
 
+// step runs a tick with an order.
 func (m *mine) step(o order) {
 	m.systems.Step(o)
 	m.world.Commit()
@@ -69,6 +71,16 @@ func (m *mine) checkRules(t *testing.T) {
 		if miner.Left < 0 || miner.Left > 10 {
 			t.Fatalf("tick %d: %v has %d energy", m.world.Tick(), e, miner.Left)
 		}
+	}
+}
+
+func TestMine_OneTick(t *testing.T) {
+	game := newMine()
+	miner := game.world.Create() // Set up the state that the test needs.
+	game.Energy.Set(miner, energy{Left: 1})
+	game.step(dig)
+	if got, _ := game.Energy.Get(miner); got.Left != 0 {
+		t.Errorf("after a tick, the miner has %d energy, want 0", got.Left)
 	}
 }
 
