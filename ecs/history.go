@@ -44,19 +44,12 @@ func (w *World) Commit() {
 // Writes of NoRewind components and resources count if a recorder keeps them. They still count
 // after a Rewind, which does not undo them.
 //
-// The cost is O(components changed in the tick), with a recorder O(components).
+// The cost is O(components).
 func (w *World) Dirty() bool {
 	if !w.keepsTicks() || w.written() {
 		return true
 	}
 	return slices.ContainsFunc(w.storages, w.exemptChange) || slices.ContainsFunc(w.resources, w.exemptChange)
-}
-
-// exemptChange reports whether s has NoRewind, and was written since the last commit with a
-// recorder.
-func (w *World) exemptChange(s AnyStorage) bool {
-	t := s.tracked()
-	return len(w.recorders) > 0 && t.Exempt && t.OpenedSince(w.exemptSpan) && s.Raw().Persistent()
 }
 
 // endFrame ends the given tick, and opens f as the next frame. The caller has set the fields seq

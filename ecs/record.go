@@ -153,6 +153,13 @@ func (w rawWorld) Written() (names []string) {
 	return names
 }
 
+// exemptChange reports whether s has NoRewind, and was written since the last commit with a
+// recorder.
+func (w *World) exemptChange(s AnyStorage) bool {
+	t := s.tracked()
+	return len(w.recorders) > 0 && t.Exempt && t.OpenedSince(w.exemptSpan) && s.Raw().Persistent()
+}
+
 // Held returns the sequence numbers that r gave to the oldest and the newest retained tick
 // boundary.
 func (w rawWorld) Held(r raw.Recorder) (oldest, newest uint64) {

@@ -52,8 +52,9 @@ var (
 
 	// ErrUncommitted reports that the world has changes since the last Commit, and that the call
 	// needs a committed world. A call in a system also returns it, because the tick has not ended.
-	// Close returns it if changes, marks, inputs or slots wait for a Commit. The text names what was
-	// written. A loop over a query with Write writes the rows that it visits, even if it only reads.
+	// Close returns it if changes, marks, inputs or slots wait for a Commit. The text names what
+	// was written. A loop over a query with Write writes each row that it visits, even if the
+	// program only reads the row.
 	ErrUncommitted = errors.New("persist: uncommitted changes")
 
 	// ErrBacklog reports a tick that was not ended because too many bytes already wait for the
