@@ -103,8 +103,8 @@ func playables(path []journal.Entry) []playable {
 	return list
 }
 
-// OpenPlayer opens the store at path for reading, and loads the first state into w. w must have no
-// entities. Components that are not registered in w stay in the world as encoded rows. Values that
+// OpenPlayer opens the store at path for reading, and loads the first state into w. Like
+// [OpenReadOnly], it also accepts a zip file of [persist.Store.BackupTo]. w must have no entities. Components that are not registered in w stay in the world as encoded rows. Values that
 // the types of w cannot represent are dropped: see [raw.World.Converted]. This loses no data,
 // because a player never writes to the store.
 //
@@ -115,17 +115,15 @@ func OpenPlayer(ctx context.Context, path string, w *ecs.World, options PlayerOp
 	if n := w.Len(); n > 0 {
 		return nil, fmt.Errorf("%w: the world has %d entities; play in an empty world", format.ErrNotEmpty, n)
 	}
-	open := catalog.Open
+	open := OpenReadOnly
 	if options.Files != nil {
-		open = func(ctx context.Context, name string) (*catalog.Catalog, error) {
-			return catalog.OpenFS(ctx, disk.Sub(options.Files, "."), name)
-		}
+		open = func(ctx context.Context, name string) (*View, error) { return OpenFS(ctx, options.Files, name) }
 	}
 	v, err := open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	return openPlayer(ctx, v, w, options)
+	return openPlayer(ctx, v.cat, w, options)
 }
 
 // openPlayer opens a player of v, and takes ownership of v.

@@ -1,14 +1,12 @@
 package chapters_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/stet-ecs/stet/disk/archive"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/schedule"
 	"github.com/stet-ecs/stet/persist"
@@ -97,18 +95,13 @@ func saveReport(store *persist.Store, name string) error {
 func Example_bugsReplay() {
 	dir := filepath.Join(tempDir(), "battle")
 	check(recordBattle(dir))
-	report, err := os.ReadFile(dir + ".zip")
-	check(err)
-	files, err := archive.Read(ctx, bytes.NewReader(report), int64(len(report)), 1<<30)
-	check(err)
 	for _, repaired := range []bool{false, true} {
 		game := newBattle(repaired)
 		step := func(_ *ecs.World, _ uint64, inputs []inspect.Input) error {
 			game.step(inputs) // Run only the systems. The player ends the tick.
 			return nil
 		}
-		options := inspect.PlayerOptions{Files: files, Step: step} // Without Files for a directory.
-		player, err := inspect.OpenPlayer(ctx, ".", game.world, options)
+		player, err := inspect.OpenPlayer(ctx, dir+".zip", game.world, inspect.PlayerOptions{Step: step})
 		check(err)
 		for err == nil {
 			err = player.Step(ctx) // Plays one tick.
