@@ -110,7 +110,7 @@ opfs: chromium ## the files of package disk/browser, in Chromium with and withou
 
 window: chromium ## the game in a window of Xvfb and in Chromium; SHORT=-short tests only what needs no screen. Installs Xvfb and headers if there is no Xvfb
 	@.ci/install Xvfb $(WINDOW)
-	cd examples/asteroids/window && go vet ./... && GOOS=js GOARCH=wasm go vet . && go test -count 1 -timeout 15m ./control $(if $(SHORT),,./windowtest)
+	cd examples/asteroids/window && go vet ./... && GOOS=js GOARCH=wasm go vet . ./small && go test -count 1 -timeout 15m ./control $(if $(SHORT),,./windowtest)
 
 site: ## the documentation for a web host with https, and the game: files in the directory site
 	cd docs/site && go run . -build

@@ -174,7 +174,7 @@
 //   - A system of package schedule writes another world than the one that it runs on, or uses
 //     something that its access does not name.
 //
-// A debug build encodes every row at every boundary, so use it for tests:
+// A debug build encodes all rows at every boundary that a restore could need, so use it for tests:
 //
 //	go test -tags stetdebug ./...
 package ecs

@@ -223,7 +223,7 @@ func TestPanicInLoop_ReleasesCursor(t *testing.T) {
 			break
 		}
 		if len(w.activeCursors) > 50 {
-			t.Fatalf("%d hands", len(w.activeCursors))
+			t.Fatalf("%d active cursors", len(w.activeCursors))
 		}
 	}
 	a.Set(w.Create(), plain{})

@@ -207,7 +207,7 @@ func TestPanicInLoop_CursorsDoNotAccumulate(t *testing.T) {
 		})
 	}
 	if n := len(w.activeCursors); n > maxActiveCursors {
-		t.Errorf("%d hands", n)
+		t.Errorf("%d active cursors", n)
 	}
 }
 

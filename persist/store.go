@@ -107,8 +107,8 @@ type Options struct {
 
 	// OnSnapshot is called when a snapshot has finished or failed, by the snapshot's goroutine. If
 	// the world went back to before the snapshot, the snapshot is abandoned and Commit calls
-	// OnSnapshot. A failed snapshot does not fail the store; the next snapshot is tried when it is
-	// due. nil means no call.
+	// OnSnapshot. Commit also calls it if the snapshot of a slot cannot begin. A failed snapshot
+	// does not fail the store; the next snapshot is tried when it is due. nil means no call.
 	OnSnapshot func(SnapshotResult)
 
 	// At is the state to recover, in the syntax of inspect.View.Resolve: "@latest~10", "1200". The
@@ -163,7 +163,7 @@ const defaultQueueBytes = 64 << 20
 // of the whole world.
 //
 // Only the goroutine of the world may call the methods of a Store, except [Store.Do],
-// [Store.Backup] and [Store.Metrics].
+// [Store.Backup], [Store.BackupTo] and [Store.Metrics].
 type Store struct {
 	world   *ecs.World
 	options Options

@@ -182,11 +182,13 @@ func TestFeeds_MachineRemoved(t *testing.T) {
 			machine = e
 		}
 	}
-	belts := f.feeders.Len(machine)
-	require.Equal(t, 1, belts)
+	require.Equal(t, 1, f.feeders.Len(machine))
 	require.True(t, f.world.Destroy(machine))
 	require.Equal(t, 5*(6*beltLen+6)-2, f.Feeds.Len())
+	made := f.Totals.Get().Made
 	f.ticks(50)
+	require.NotEqual(t, made, f.Totals.Get().Made)
+	require.Equal(t, 5*(6*beltLen+6)-2, f.Feeds.Len())
 }
 
 // A broken machine makes nothing until it is repaired.

@@ -104,9 +104,11 @@ func playables(path []journal.Entry) []playable {
 }
 
 // OpenPlayer opens the store at path for reading, and loads the first state into w. Like
-// [OpenReadOnly], it also accepts a zip file of [persist.Store.BackupTo]. w must have no entities. Components that are not registered in w stay in the world as encoded rows. Values that
-// the types of w cannot represent are dropped: see [raw.World.Converted]. This loses no data,
-// because a player never writes to the store.
+// [OpenReadOnly], it also accepts a zip file of [persist.Store.BackupTo]. w must have no entities.
+//
+// Components that are not registered in w stay in the world as encoded rows. Values that the types
+// of w cannot represent are dropped: see [raw.World.Converted]. This loses no data, because a
+// player never writes to the store.
 //
 // Errors are those of [OpenReadOnly], [View.Resolve] and [View.At], and [persist.ErrNotEmpty]. If
 // types do not fit, now or in a later step, the error wraps [persist.ErrSchema]. With a Step, no

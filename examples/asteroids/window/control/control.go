@@ -72,8 +72,8 @@ func New(g *game.Game) *Control {
 	return c
 }
 
-// At first, a rewind goes back by one tick per frame. After two seconds, it goes back by maxSpeed
-// ticks per frame.
+// At first, a rewind goes back by one tick per frame. After 7 × slower frames, it goes back by
+// maxSpeed ticks per frame.
 const (
 	maxSpeed = 8
 	slower   = 15 // The speed grows by one tick per frame after each 15 frames.
