@@ -18,7 +18,6 @@ type groupLoop struct {
 	group *Group
 	in    func(e Entity) bool // Reports whether the query should find e.
 	loop  iter.Seq[Entity]
-	alone []*set // The storages that the query reads.
 
 	entities []Entity
 	seen     map[Entity]int
@@ -38,15 +37,15 @@ func newGroupLoop(query string) *groupLoop {
 	}
 	switch query {
 	case "a":
-		v.in, v.loop, v.alone = v.a.Has, entitiesOf(NewQuery1(Write(v.a)).All()), []*set{&v.a.set}
+		v.in, v.loop = v.a.Has, entitiesOf(NewQuery1(Write(v.a)).All())
 	case "a without b":
 		v.in = func(e Entity) bool { return v.a.Has(e) && !v.b.Has(e) }
-		v.loop, v.alone = entitiesOf(NewQuery1(Write(v.a)).Without(v.b).All()), []*set{&v.a.set}
+		v.loop = entitiesOf(NewQuery1(Write(v.a)).Without(v.b).All())
 	case "b":
-		v.in, v.loop, v.alone = v.b.Has, entitiesOf(NewQuery1(Read(v.b)).All()), []*set{&v.b.set}
+		v.in, v.loop = v.b.Has, entitiesOf(NewQuery1(Read(v.b)).All())
 	case "b and a":
 		v.in = func(e Entity) bool { return v.a.Has(e) && v.b.Has(e) }
-		v.loop, v.alone = entitiesOf(NewQuery2(Read(v.b), Write(v.a)).All()), []*set{&v.a.set, &v.b.set}
+		v.loop = entitiesOf(NewQuery2(Read(v.b), Write(v.a)).All())
 	}
 	return v
 }

@@ -12,8 +12,6 @@ import (
 // A naiveSet is an opSet implemented with a map.
 type naiveSet map[ecs.Entity]bool
 
-func (s naiveSet) has(e ecs.Entity) bool { return s[e] }
-
 func TestOpSet_EqualsMap(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
