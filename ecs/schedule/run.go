@@ -19,17 +19,24 @@ import (
 // or that a restore has undone, may be repeated. A system may call Step of another schedule of the
 // same world several times.
 //
+// If StepSystem has run some systems in this tick, Step runs the others, one after another.
+//
 // If a system panics, Step panics with the same value. If several systems panic at the same time,
 // the value is that of the first of them in the list.
 func (s *Schedule[In]) Step(in In) {
 	s.mustNotRun("Step")
-	s.mustBeNewTick("Step")
+	first := 0 // StepSystem has run the systems before it.
+	if s.stepping() && s.next < len(s.systems) {
+		first = s.next
+	} else {
+		s.mustBeNewTick("Step")
+	}
 	s.begin()
 	p := s.prepare()
 	s.running = true
 	defer func() { s.running = false }()
-	if s.workers == 1 || s.raw.OneAtATime() {
-		for _, y := range s.systems {
+	if first > 0 || s.workers == 1 || s.raw.OneAtATime() {
+		for _, y := range s.systems[first:] {
 			s.runOn(s.w, s.raw, y, in)
 		}
 	} else {
@@ -79,6 +86,7 @@ func (s *Schedule[In]) complete() {
 // begin prepares a step.
 func (s *Schedule[In]) begin() {
 	s.EndStep()
+	s.next, s.at = 0, 0
 	if s.began {
 		return
 	}
@@ -270,10 +278,11 @@ func (s *Schedule[In]) Times() []Time {
 
 // StepSystem runs the next system of a step, after creating a checkpoint. It returns the name of
 // the system, or "" if all systems of the step have run. The program then ends the tick by Commit,
-// and the next call begins another step. Until then, [Schedule.BackSystem] can undo the systems.
+// and the next call begins another step. Until then, [Schedule.BackSystem] can undo the systems,
+// and [Schedule.Step] runs those that have not run yet.
 //
 // StepSystem is for debuggers. Systems that are not due, or whose conditions do not hold, count as
-// run. Like [Schedule.Step], it does not run all systems twice in a tick.
+// run. No system runs twice in a tick.
 func (s *Schedule[In]) StepSystem(in In) (name string) {
 	if !s.stepping() {
 		s.mustBeNewTick("StepSystem")
@@ -302,14 +311,15 @@ func (s *Schedule[In]) stepping() bool {
 }
 
 // BackSystem undoes the last system that StepSystem ran in this step. It returns the name of the
-// system, or "" if no system is left to undo.
+// system, or "" if no system is left to undo. After EndStep, no system can be undone.
 func (s *Schedule[In]) BackSystem() (name string) {
-	if s.next == 0 || !s.stepping() {
+	last := len(s.points) - 1
+	if last < 0 || !s.stepping() {
 		return ""
 	}
 	s.next--
-	point := s.points[s.next]
-	s.points = s.points[:s.next]
+	point := s.points[last]
+	s.points = s.points[:last]
 	s.w.Restore(point)
 	s.w.Release(point)
 	s.restores = s.w.Restores()
@@ -326,5 +336,4 @@ func (s *Schedule[In]) EndStep() {
 		}
 		s.points = s.points[:last]
 	}
-	s.next, s.at = 0, 0
 }

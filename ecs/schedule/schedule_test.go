@@ -3,6 +3,7 @@ package schedule_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -99,8 +100,10 @@ func TestStep_AgainInTickPanics(t *testing.T) {
 		if name == "StepSystem" {
 			require.Equal(t, "", l.StepSystem(1), name)
 			l.EndStep()
+			require.Equal(t, "", l.StepSystem(1), name)
+		} else {
+			mustPanic(t, "schedule: StepSystem"+again, func() { l.StepSystem(1) })
 		}
-		mustPanic(t, "schedule: StepSystem"+again, func() { l.StepSystem(1) })
 
 		l.w.Commit()
 		step(l)
@@ -335,18 +338,50 @@ func TestStepSystem_GoesBackBySystem(t *testing.T) {
 		require.Equal(t, "", l.BackSystem(), "the tick has ended")
 	}
 	forward("move")
-	l.Step(3) // A step runs all systems, whatever StepSystem ran.
+	l.Step(3) // It runs the other system.
 	for range l.w.Checkpoints() {
 		t.Error("a checkpoint is left")
 	}
 	l.w.Commit()
+	twin.Step(3)
+	twin.w.Commit()
+	require.Equal(t, twin.w.Digest(), l.w.Digest())
 	require.NoError(t, l.w.History().Rewind(1))
 	require.Equal(t, "move", l.StepSystem(3))
 	require.NoError(t, l.w.History().Rewind(1), "seek away in the middle of a step")
 	require.Equal(t, "", l.BackSystem())
 	require.Equal(t, "move", l.StepSystem(3))
 	l.EndStep()
-	require.Equal(t, "move", l.StepSystem(3))
+	require.Equal(t, "", l.BackSystem())
+	require.Equal(t, "age", l.StepSystem(3), "EndStep keeps what has run")
+	require.Equal(t, "age", l.BackSystem())
+	require.Equal(t, "", l.BackSystem(), "EndStep released the checkpoint before move")
+	l.Step(3)
+	mustPanic(t, "schedule: Step again in tick", func() { l.Step(3) })
+}
+
+// Step after StepSystem runs the systems that have not run in this tick, for any number of workers
+// and of systems that have run.
+func TestStep_AfterStepSystemRunsTheOthers(t *testing.T) {
+	for workers := range 3 {
+		for ran := range 5 {
+			w := ecs.NewWorld(ecs.Options{History: 2})
+			score := ecs.Must(ecs.RegisterResource(w, 0, ecs.Component[int]{Name: "Score"}))
+			s := schedule.New[int](w).Workers(workers + 1)
+			for i := range 4 {
+				s.Add(fmt.Sprint(i), score, func(t *schedule.Tick[int]) { *score.Mut() = *score.Mut()*10 + i + t.Input })
+			}
+			for range ran {
+				s.StepSystem(1)
+			}
+			if ran < 4 {
+				s.Step(1)
+			} else {
+				mustPanic(t, "schedule: Step again in tick", func() { s.Step(1) })
+			}
+			require.Equal(t, 1234, score.Get(), "%d workers, %d systems by StepSystem", workers+1, ran)
+		}
+	}
 }
 
 func TestTimes_CountRuns(t *testing.T) {
