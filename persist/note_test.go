@@ -278,7 +278,7 @@ func TestPoints_MarksAndTips(t *testing.T) {
 		"mark:a~2": `not found: mark:a has only 1 records before it`,
 		"tip:4":    `not found: tip 4; there are 3`,
 		"tip:0":    `not found: tip 0; there are 3`,
-		"snap:s":   `not found: snapshot "s"; there are none`,
+		"snap:s":   `not found: slot "s"; there are none`,
 		"@+1h":     `not found: no tick on the path to the newest state is 1h0m0s newer than the oldest`,
 		"9":        `not found: tick 9; the path to the newest state ends with tick 6`,
 		"9@tip:1":  `not found: tick 9; the path to tip:1 ends with tick 5`,

@@ -157,6 +157,32 @@ func TestWalk_Errors(t *testing.T) {
 	require.ErrorIs(t, v.Walk(storetest.Background, 2, 99, nil), persist.ErrNotFound)
 }
 
+// A record of MarkLast has the tick of its parent, and says so.
+func TestWalk_MarkedTickRepeats(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "game")
+	w := ecs.NewWorld(ecs.Options{})
+	score := ecs.Must(ecs.RegisterResource(w, 0, ecs.Component[int]{Name: "Score"}))
+	s, err := persist.Open(storetest.Background, dir, w, persist.Options{})
+	require.NoError(t, err)
+	for tick := range 3 {
+		*score.Mut()++
+		require.NoError(t, s.Commit())
+		if tick > 0 {
+			require.NoError(t, s.MarkLast(fmt.Sprint("mark ", tick)))
+		}
+	}
+	storetest.CloseStore(t, s)
+	v := storetest.Verified(t, dir)
+	var ticks []string
+	require.NoError(t, v.Walk(storetest.Background, 0, v.Head(), func(im *inspect.Image, c *inspect.Commit) error {
+		if c != nil {
+			ticks = append(ticks, fmt.Sprint(im.Tick, c.Repeats, c.Marks))
+		}
+		return nil
+	}))
+	require.Equal(t, []string{"1 false []", "2 false []", "2 true [mark 1]", "3 false []", "3 true [mark 2]"}, ticks)
+}
+
 func TestWalk_AcrossConversion(t *testing.T) {
 	dir := olderCopy(t)
 	w, s := openNewer(t, dir)

@@ -46,7 +46,7 @@ var (
 
 	// ErrAttached reports a Load or Apply that an attached recorder would miss. Detach the recorder
 	// first. A store loads with Store.Load.
-	ErrAttached = errors.New("ecs: a recorder is attached")
+	ErrAttached = errors.New("ecs: a recorder is attached to the world; load it by Store.Load, or close the store first")
 
 	// ErrCheckpointHeld reports an operation that is not possible while checkpoints are held.
 	ErrCheckpointHeld = errors.New("ecs: a checkpoint is held; call World.Release of it before")

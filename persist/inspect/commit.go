@@ -11,8 +11,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A Commit is a tick in the journal. It says which rows the tick wrote, but not their values: see
-// [View.Changes].
+// A Commit is a record in the journal, which is a tick unless Repeats is set. It says which rows
+// the tick wrote, but not their values: see [View.Changes].
 type Commit struct {
 	Seq, Parent uint64
 	ID          journal.ID
@@ -21,7 +21,10 @@ type Commit struct {
 	Bytes       int       // Size of the payload in bytes.
 	// True if the tick is the head or one of its ancestors, false on rewound branches.
 	OnHead bool
-	Rows   []RowChange
+	// True if the record adds to the tick of its parent: marks of [persist.Store.MarkLast], or the
+	// NoRewind values that [persist.Store.Close] saves. Both records have the same number of tick.
+	Repeats bool
+	Rows    []RowChange
 	Marks  []string // Names that the program gave the tick, see [persist.Store.Mark].
 	Inputs []Input  // Inputs that the program journaled with the tick, in order.
 
@@ -61,7 +64,7 @@ type RowChange struct {
 func describeTick(v *catalog.Catalog, e journal.Entry, t *format.Tick, s *format.Schema) *Commit {
 	c := &Commit{
 		Seq: e.ID.Seq, Parent: e.Parent, ID: e.ID, Tick: t.Tick, Time: t.Time, Bytes: int(e.Length),
-		OnHead: v.IsOnHead(e.ID.Seq), Marks: t.Marks,
+		OnHead: v.IsOnHead(e.ID.Seq), Repeats: e.Flags&format.FlagRepeats != 0, Marks: t.Marks,
 		EntityBytes: t.RegistrySize, OpBytes: t.OpsSize, ops: append([]byte(nil), t.Ops...), schema: s,
 	}
 	for _, in := range t.Inputs {

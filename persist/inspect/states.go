@@ -82,9 +82,11 @@ func (v *View) Path(from, to uint64) ([]journal.Entry, error) { return v.cat.Pat
 
 // Walk calls f for the states along a path, oldest first. Two records define the path. The first
 // state is the one after the first record (from). The last state is the one after the second record
-// (to). The first record must be an ancestor of the second. The argument c is the tick that led to
-// the state, or nil in the first call. The image im is valid until f returns, because the next tick
-// changes it in place. Walk ends at an error of f, at damage, or when ctx ends.
+// (to). The first record must be an ancestor of the second.
+//
+// The argument c is the record that led to the state, or nil in the first call. If c.Repeats is
+// set, the last call was for the same tick. The image im is valid until f returns, because the next
+// tick changes it in place. Walk ends at an error of f, at damage, or when ctx ends.
 //
 // If a program converted the store between two ticks, the next tick continues the converted state,
 // and im is a new image. Walk loads the nearest snapshot and reads the ticks after it. It reports

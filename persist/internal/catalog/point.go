@@ -342,7 +342,7 @@ func (c *Catalog) snapshotPoint(name string) (uint64, error) {
 			labels = append(labels, s.Label)
 		}
 	}
-	return 0, fmt.Errorf("%w: snapshot %q; %s", format.ErrNotFound, name, insteadOf(name, labels))
+	return 0, fmt.Errorf("%w: slot %q; %s", format.ErrNotFound, name, insteadOf(name, labels))
 }
 
 // snapshotAt returns a readable snapshot of the state after record seq.
