@@ -16,6 +16,7 @@ import (
 	"github.com/stet-ecs/stet/internal/shell"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
@@ -415,4 +416,72 @@ func TestPlayer_GrowingStore(t *testing.T) {
 	}
 	require.NotZero(t, removed)
 	require.NotZero(t, back)
+}
+
+// A world with NoPersist resources and events, which no store contains, can be played and followed.
+func TestNoPersist_ResourcesInPlayerAndFollower(t *testing.T) {
+	type reply struct{ Text string }
+	type game struct {
+		*ecs.World
+		score   *ecs.Resource[int]
+		cache   *ecs.Resource[[]string]
+		replies *ecs.Events[reply]
+	}
+	newGame := func() *game {
+		w := ecs.NewWorld(ecs.Options{})
+		return &game{
+			World: w, score: ecs.Must(ecs.RegisterResource(w, 0, ecs.Component[int]{Name: "Score"})),
+			cache:   ecs.Must(ecs.RegisterResource(w, nil, ecs.Component[[]string]{Name: "Cache", NoPersist: true})),
+			replies: ecs.Must(ecs.RegisterEvent(w, ecs.Component[reply]{NoPersist: true})),
+		}
+	}
+	step := func(g *game) {
+		*g.score.Mut()++
+		*g.cache.Mut() = append(g.cache.Get(), "entry")
+		g.replies.Send(reply{"ok"})
+	}
+	dir := filepath.Join(t.TempDir(), "game")
+	g := newGame()
+	s, err := persist.Open(storetest.Background, dir, g.World, persist.Options{})
+	require.NoError(t, err)
+	for range 3 {
+		step(g)
+		require.NoError(t, s.Commit())
+	}
+	require.NoError(t, s.Sync(storetest.Background))
+
+	followed := newGame()
+	f, err := persist.Follow(storetest.Background, dir, followed.World)
+	require.NoError(t, err)
+	require.Equal(t, 3, followed.score.Get())
+	require.NoError(t, s.Goto(storetest.Background, "1"))
+	step(g)
+	require.NoError(t, s.Commit())
+	require.NoError(t, s.Sync(storetest.Background))
+	_, err = f.Advance(storetest.Background)
+	require.NoError(t, err)
+	require.Equal(t, 2, followed.score.Get())
+	require.NoError(t, f.Close())
+	storetest.CloseStore(t, s)
+
+	played := newGame()
+	p, err := inspect.OpenPlayer(storetest.Background, dir, played.World, inspect.PlayerOptions{Step: func(*ecs.World, uint64, []inspect.Input) error {
+		step(played)
+		return nil
+	}})
+	require.NoError(t, err)
+	require.NoError(t, p.Step(storetest.Background))
+	require.NoError(t, p.Seek(storetest.Background, 0))
+	for err == nil {
+		err = p.Step(storetest.Background)
+	}
+	require.Equal(t, io.EOF, err)
+	_, storage, diverged := p.Diverged()
+	require.False(t, diverged, storage)
+	require.Equal(t, 2, played.score.Get())
+	require.NoError(t, p.Close())
+
+	// An Open that fails late puts the world back.
+	before := image.WithoutEntities(newGame().World)
+	require.NoError(t, newGame().Raw().Load(before))
 }

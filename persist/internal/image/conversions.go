@@ -111,12 +111,13 @@ func had(c *format.Entry, st raw.Storage) bool {
 }
 
 // WithoutEntities returns the state of w without any alive entities. The state contains the
-// registry with the generations of all indices, and the resources.
+// registry with the generations of all indices, and the resources except those with NoPersist. w can
+// load the state again. NoPersist resources then keep their values.
 func WithoutEntities(w *ecs.World) *raw.State {
 	rows, alive, free := w.Raw().Registry()
 	state := &raw.State{Tick: w.Tick(), Registry: slices.Clone(rows), Alive: alive, Free: free}
 	for _, st := range w.Raw().Storages() {
-		if st.IsResource() && st.Layout() != nil {
+		if st.IsResource() && st.Persistent() {
 			e := format.EntryOf(st)
 			stored := e.State()
 			stored.Rows = st.AppendRows(nil, 0, 1)
