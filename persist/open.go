@@ -82,7 +82,7 @@ func (r Report) String() string {
 	if r.Snapshot == "" {
 		fmt.Fprintf(&b, "continued from tick %d, which the world had followed", r.Tick)
 	} else {
-		fmt.Fprintf(&b, "recovered tick %d: %s and %d replayed ticks", r.Tick, r.Snapshot, r.Replayed)
+		fmt.Fprintf(&b, "recovered tick %d: %s, replayed records: %d", r.Tick, r.Snapshot, r.Replayed)
 	}
 	if r.Clean {
 		b.WriteString("; it had been closed cleanly")

@@ -111,8 +111,8 @@ func had(c *format.Entry, st raw.Storage) bool {
 }
 
 // WithoutEntities returns the state of w without any alive entities. The state contains the
-// registry with the generations of all indices, and the resources except those with NoPersist. w can
-// load the state again. NoPersist resources then keep their values.
+// registry with the generations of all indices, and the resources except those with NoPersist.
+// w can load the state again. NoPersist resources then keep their values.
 func WithoutEntities(w *ecs.World) *raw.State {
 	rows, alive, free := w.Raw().Registry()
 	state := &raw.State{Tick: w.Tick(), Registry: slices.Clone(rows), Alive: alive, Free: free}
