@@ -44,7 +44,7 @@ type StorageMemory struct {
 }
 
 // Total returns the sum of all fields except Checkpoints.
-func (m *Memory) Total() int64 {
+func (m Memory) Total() int64 {
 	sum := m.Registry.Total() + m.Headers + m.Shared + m.Frames + m.Ops + m.Scratch
 	for i := range m.Storages {
 		sum += m.Storages[i].Total()

@@ -1,6 +1,9 @@
 package raw
 
-import "iter"
+import (
+	"fmt"
+	"iter"
+)
 
 // A Recorder receives every committed tick. The journal is a Recorder.
 type Recorder interface {
@@ -84,6 +87,14 @@ const (
 	// Storage was cleared, or the whole world if Storage is nil.
 	OpClear
 )
+
+// String returns the name of an operation in lower case.
+func (k OpKind) String() string {
+	if k > OpClear {
+		return fmt.Sprintf("operation %d", uint8(k))
+	}
+	return [...]string{"create", "destroy", "add", "remove", "clear"}[k]
+}
 
 // An Op is an operation that the program called in a tick.
 type Op struct {

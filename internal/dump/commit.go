@@ -129,14 +129,10 @@ func recordDocOf(c *inspect.Commit, ops []inspect.Op) recordDoc {
 	}
 }
 
-var opNames = map[raw.OpKind]string{
-	raw.OpCreate: "create", raw.OpDestroy: "destroy", raw.OpAdd: "add", raw.OpRemove: "remove", raw.OpClear: "clear",
-}
-
 // operations returns the documents of ops.
 func operations(c *inspect.Commit, ops []inspect.Op) []operationDoc {
 	return describe.Listed(ops, func(op inspect.Op) operationDoc {
-		return operationDoc{opNames[op.Kind], c.Component(op.Component), describe.Holder(op.Entity, op.Kind == raw.OpClear)}
+		return operationDoc{op.Kind.String(), c.Component(op.Component), describe.Holder(op.Entity, op.Kind == raw.OpClear)}
 	})
 }
 

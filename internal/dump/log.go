@@ -235,10 +235,10 @@ func (f *logFilter) byValue() bool {
 	switch {
 	case len(f.ops)+len(f.entities) == 0:
 		return false
-	case f.op(setOp), f.op(opNames[raw.OpClear]) && len(f.entities)+len(f.components) > 0:
+	case f.op(setOp), f.op(raw.OpClear.String()) && len(f.entities)+len(f.components) > 0:
 		return true
 	}
-	return f.op(opNames[raw.OpDestroy]) && len(f.components) > 0
+	return f.op(raw.OpDestroy.String()) && len(f.components) > 0
 }
 
 // op, component and entity report whether f selects this name.
@@ -506,7 +506,7 @@ func (o oldRows) changes(now *inspect.Component, change inspect.RowChange, gone 
 	for _, row := range touchedRows(now, change) {
 		e := entityOf(now, row)
 		old, had := o.rows[e]
-		op := opNames[raw.OpAdd]
+		op := raw.OpAdd.String()
 		if had {
 			op = setOp
 		}
