@@ -11,8 +11,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A Commit is a tick in the journal. It says which rows the tick wrote, but not their values: see
-// [View.Changes].
+// A Commit is a record of the journal, usually with a whole tick. It says which rows the tick
+// wrote, but not their values: see [View.Changes]. [persist.Store.MarkLast] adds a record without
+// rows, which has the same Tick as the record before it.
 type Commit struct {
 	Seq, Parent uint64
 	ID          journal.ID
