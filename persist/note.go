@@ -25,12 +25,12 @@ func (s *Store) Mark(name string) error {
 	return n.AddMark(name)
 }
 
-// MarkLast names the tick of the last Commit. After a rewind, it names the tick to which the world
-// went. MarkLast writes a small record, which becomes durable as a tick does. If the tick itself
+// MarkLast names the tick at which the world is, also after a rewind or a load. It writes a small
+// record of the same tick, which becomes durable as a tick does. If the tick itself
 // still waits for a record, both share one record: see [Options.CommitEvery]. Like a Commit,
 // MarkLast drops undone ticks from the history and invalidates pointers to values.
 //
-// MarkLast returns [ErrUncommitted] if the world was changed since the last Commit. It returns
+// MarkLast returns [ErrUncommitted] if the world has uncommitted changes. It returns
 // [ErrBacklog] in the same cases as [Store.Commit]. Otherwise the errors are those of [Store.Mark].
 // Functions of [ecs.World.OnRestore] cannot call MarkLast, because the store is not at the new
 // state yet.

@@ -154,6 +154,9 @@ func listed(names []string) string {
 // converted state is durable, as a full snapshot, before Open returns, and its source is kept. From
 // then on a program with the older types is refused.
 //
+// The opened state is durable when Open returns, also after a crash. Open writes bytes of the
+// journal that may not be durable again, and syncs them. OnDurable is called only for later ticks.
+//
 // While the store is open, every [ecs.World.Commit] is journaled. The history of w starts again at
 // the opened state.
 //

@@ -26,9 +26,10 @@ type Slot struct {
 	Bytes int64     // Size of the slot's own file; older files may hold more pages of the slot.
 }
 
-// SaveSlot saves the state of the last commit under a name, and waits until it is durable. A slot
-// is a snapshot as [Store.Snapshot] takes it, but [Options.Retain] never removes it. "snap:NAME" is
-// the point in time of the slot, see inspect.View.Resolve.
+// SaveSlot saves the present tick of the world under a name, also after a rewind or a load. It
+// waits until the slot is durable. A slot is a snapshot as [Store.Snapshot] takes it, but
+// [Options.Retain] never removes it. "snap:NAME" is the point in time of the slot, see
+// inspect.View.Resolve.
 //
 // If a slot with that name exists, the new one replaces it. After a crash at any moment, the store
 // has either the old slot or the new one. note is any text that the program wants to show with the
@@ -36,8 +37,8 @@ type Slot struct {
 //
 // A name has at most 255 bytes of visible characters and no spaces at its ends. It must not look
 // like a number: "slot 1" is a name, "1" and "1e3" are not. A note has at most 4096 bytes.
-// Otherwise the error wraps [ErrName]. SaveSlot returns [ErrUncommitted] if the world was changed
-// since the commit; use [Store.BeginSlot] then. If ctx ends first, SaveSlot returns the error of
+// Otherwise the error wraps [ErrName]. SaveSlot returns [ErrUncommitted] if the world has
+// uncommitted changes; use [Store.BeginSlot] then. If ctx ends first, SaveSlot returns the error of
 // ctx, and the slot may still be saved.
 func (s *Store) SaveSlot(ctx context.Context, name, note string) (SnapshotResult, error) {
 	n := slotName{name, note}
@@ -73,7 +74,8 @@ func (s *Store) BeginSlot(name, note string) error {
 // LoadSlot brings the world to the state of a slot. It is [Store.Goto] to the point "snap:NAME", so
 // NoRewind components and resources keep their values, and the ticks after the slot stay in the
 // journal. It returns the errors of Goto. One of them is [ErrNotFound], if there is no slot with
-// the name. Another one is [ErrUncommitted], if the world was changed since the last commit.
+// the name. Another one is [ErrUncommitted], if the world has uncommitted changes. The
+// history of the world begins again.
 func (s *Store) LoadSlot(ctx context.Context, name string) error {
 	if err := format.CheckLabel(name); err != nil {
 		return err

@@ -175,22 +175,23 @@ type sharedFileError struct{ error }
 
 func (e sharedFileError) Unwrap() error { return e.error }
 
-// Snapshot writes the state of the last commit to a snapshot file and waits for it. Pages that an
-// earlier file already holds are not written again. Snapshot returns [ErrUncommitted] if the world
-// was changed since the commit. If ctx has ended before the call, no snapshot begins. If ctx ends
-// later, Snapshot returns the error of ctx and the snapshot continues.
+// Snapshot writes the present tick of the world, also after a rewind or a load, to a snapshot file.
+// It waits for the file. Pages that an earlier file already holds are not written again. Snapshot
+// returns [ErrUncommitted] if the world has uncommitted changes. If ctx has ended before the call,
+// no snapshot begins. If ctx ends later, Snapshot returns the error of ctx and the snapshot
+// continues.
 func (s *Store) Snapshot(ctx context.Context) (SnapshotResult, error) {
 	return s.snapshotNow(ctx, slotName{})
 }
 
-// BeginSnapshot begins a snapshot of the last commit, and does not wait. Later commits copy the
+// BeginSnapshot begins a snapshot of the present tick, and does not wait. Later commits copy the
 // snapshot at [Options.SnapshotPace], and a goroutine writes it. Snapshots that
 // [Options.SnapshotBytes] begins are made in the same way. [Options.OnSnapshot] and [Store.Metrics]
 // report the result. [SnapshotResult.Files] then lists the files to copy, for example to an object
 // store. If another snapshot is under way, BeginSnapshot only returns false. See also
 // [Store.BeginSlot].
 //
-// It returns [ErrUncommitted] if the world was changed since the commit. Cost: O(storages).
+// It returns [ErrUncommitted] if the world has uncommitted changes. Cost: O(storages).
 func (s *Store) BeginSnapshot() (begun bool, err error) {
 	if err := s.snapshotable(); err != nil {
 		return false, err
@@ -202,7 +203,7 @@ func (s *Store) BeginSnapshot() (begun bool, err error) {
 	return err == nil, err
 }
 
-// snapshotable returns an error unless a snapshot of the last commit can be taken. If the last
+// snapshotable returns an error unless a snapshot of the present tick can be taken. If the last
 // ticks have no record yet, it journals them.
 func (s *Store) snapshotable() error {
 	switch {
@@ -217,7 +218,7 @@ func (s *Store) snapshotable() error {
 	return s.recordDeferred()
 }
 
-// snapshotNow finishes the snapshot under way, if any, and takes another one of the last commit.
+// snapshotNow finishes the snapshot under way, if any, and takes another one of the present tick.
 // The ticks of that snapshot are durable before its file gets its name.
 func (s *Store) snapshotNow(ctx context.Context, name slotName) (SnapshotResult, error) {
 	if err := ctx.Err(); err != nil {
@@ -345,7 +346,7 @@ func (s *Store) pace() int {
 	return pace << min(20, s.paceBoost+s.underWay.ticks/hurryTicks)
 }
 
-// begin begins to copy the state of the last commit. Before the snapshot file gets its name,
+// begin begins to copy the state of the present tick. Before the snapshot file gets its name,
 // beforePublish makes the records up to the snapshot durable. Otherwise a crash could lose these
 // records, and later ticks would get the same numbers. The snapshot would then seem to belong to
 // the later ticks.

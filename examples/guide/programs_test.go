@@ -106,6 +106,13 @@ func TestPrograms_WrongFlags(t *testing.T) {
 	}
 }
 
+// Loading a slot that does not exist shows a message, and does not end the game.
+func TestGame8_LoadWithoutSave(t *testing.T) {
+	out, err := program(t.TempDir(), "game8", "-ticks", "6", "-keys", "down*3 2 wait*2").CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "score 0  nothing is saved yet\n")
+}
+
 // A game that is killed continues where it was.
 func TestGame8_Killed(t *testing.T) {
 	dir := t.TempDir()

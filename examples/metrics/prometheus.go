@@ -16,7 +16,7 @@ import (
 // client library. Each metric has a line of help, a line with its type, and one sample for each
 // store:
 //
-//	# HELP stet_lag_ticks Ticks that are not durable yet.
+//	# HELP stet_lag_ticks Records of the journal that are not durable yet.
 //	# TYPE stet_lag_ticks gauge
 //	stet_lag_ticks{store="overworld"} 3
 //
@@ -42,7 +42,7 @@ var families = []family{
 	{"stet_tick", gauge, "Current tick of the world.", func(m *persist.Metrics) float64 { return float64(m.Tick) }},
 	{"stet_durable_tick", gauge, "Newest tick that survives any crash.", func(m *persist.Metrics) float64 { return float64(m.DurableTick) }},
 	{"stet_local_tick", gauge, "Newest tick that is durable on this machine.", func(m *persist.Metrics) float64 { return float64(m.LocalTick) }},
-	{"stet_lag_ticks", gauge, "Ticks that are not durable yet.", func(m *persist.Metrics) float64 { return float64(m.LagTicks) }},
+	{"stet_lag_ticks", gauge, "Records of the journal that are not durable yet.", func(m *persist.Metrics) float64 { return float64(m.LagTicks) }},
 	{"stet_failed", gauge, "1 if the journal has failed: later ticks are not saved.", func(m *persist.Metrics) float64 { return one(m.Err != nil) }},
 	{"stet_journal_segments", gauge, "Files of the journal.", func(m *persist.Metrics) float64 { return float64(m.JournalSegments) }},
 	{"stet_journal_bytes", gauge, "Bytes in the files of the journal.", func(m *persist.Metrics) float64 { return float64(m.JournalBytes) }},

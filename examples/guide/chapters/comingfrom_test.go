@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/schedule"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -58,6 +59,51 @@ func Example_comingFrom() {
 	// Output:
 	// 2v1 died, left: 0
 	// left: 3 [{8}]
+}
+
+type enemy struct{}
+
+// A wave is a resource: the state of the coroutine.
+type wave struct {
+	Due     uint64 // The tick in which the enemies come.
+	Running bool   // The enemies have come.
+}
+
+type waveGame struct {
+	World *ecs.World
+	Enemy *ecs.Storage[enemy]
+	Wave  *ecs.Resource[wave]
+}
+
+// runWave is a system. A tick is 1/60 s, so 180 ticks are 3 s.
+func (g *waveGame) runWave(t *schedule.Tick[int]) {
+	switch w := g.Wave.Get(); {
+	case w.Due == 0 || w.Running && g.Enemy.Len() == 0: // yield return new WaitForSeconds(3);
+		g.Wave.Set(wave{Due: t.Number + 180})
+	case !w.Running && t.Number == w.Due:
+		for range 5 {
+			g.Enemy.Set(g.World.Create(), enemy{})
+		}
+		g.Wave.Set(wave{Due: w.Due, Running: true}) // yield return new WaitUntil(() => dead == 5);
+	}
+}
+
+func TestComingFromUnity_Coroutine(t *testing.T) {
+	g := &waveGame{World: ecs.NewWorld(ecs.Options{})}
+	g.Enemy = ecs.MustRegister[enemy](g.World)
+	g.Wave = ecs.Must(ecs.RegisterResource(g.World, wave{}, ecs.Component[wave]{Name: "Wave"}))
+	systems := schedule.New[int](g.World)
+	systems.Add("wave", nil, g.runWave)
+	alive := map[uint64]int{}
+	for range 500 {
+		systems.Step(0)
+		g.World.Commit()
+		alive[g.World.Tick()] = g.Enemy.Len()
+		if g.World.Tick() == 200 {
+			g.World.DestroyFound(ecs.NewQuery1(ecs.Read(g.Enemy)))
+		}
+	}
+	assert.Equal(t, []int{0, 5, 5, 0, 0, 5, 5}, []int{alive[180], alive[181], alive[200], alive[201], alive[380], alive[381], alive[500]})
 }
 
 // The chapter has a table of these results.

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/ecs"
@@ -82,4 +85,45 @@ func Example_diskFull() {
 	// persist: journal failed, nothing later is saved until Store.Resume: journal: write
 	// 00000001.seg: write journal/00000001.seg: no space left on device
 	// <nil> <nil> tick 3
+}
+
+// The chapter says which tick SaveSlot and MarkLast name, and what fills the history after a load.
+func TestDisk_SlotAndHistoryAfterLoad(t *testing.T) {
+	dir := t.TempDir()
+	world := ecs.NewWorld(ecs.Options{History: 100})
+	store, err := persist.Open(ctx, dir, world, persist.Options{})
+	require.NoError(t, err)
+	commit := func(n int) {
+		for range n {
+			require.NoError(t, store.Commit())
+		}
+	}
+	named := func(tick uint64) {
+		t.Helper()
+		slot, err := store.SaveSlot(ctx, "quick", "")
+		require.NoError(t, err)
+		require.Equal(t, tick, slot.Tick)
+		require.NoError(t, store.MarkLast("last"))
+		commit(1)
+		require.NoError(t, store.Goto(ctx, "mark:last"))
+		require.Equal(t, tick, world.Tick())
+	}
+	commit(20)
+	require.NoError(t, persist.Save(ctx, dir+".save", world))
+	require.NoError(t, world.History().Rewind(3))
+	named(17)
+	require.NoError(t, store.Load(ctx, dir+".save"))
+	named(20)
+	require.NoError(t, store.Goto(ctx, "10"))
+	named(10)
+
+	require.NoError(t, store.LoadSlot(ctx, "quick"))
+	require.Equal(t, uint64(10), world.History().Oldest())
+	require.NoError(t, store.Goto(ctx, "snap:quick~6"))
+	require.Equal(t, []uint64{4, 4}, []uint64{world.Tick(), world.History().Oldest()})
+	require.NoError(t, store.Close(ctx))
+	store, err = persist.Open(ctx, dir, world, persist.Options{At: "snap:quick", History: 6})
+	require.NoError(t, err)
+	require.Equal(t, []uint64{10, 4}, []uint64{world.Tick(), world.History().Oldest()})
+	require.NoError(t, store.Close(ctx))
 }

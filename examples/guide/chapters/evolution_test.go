@@ -3,13 +3,17 @@ package chapters_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/golden"
 	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // unitsV1 has two units of version 1 of a program.
@@ -96,4 +100,76 @@ func Example_evolutionMigration() {
 	fmt.Println(units.Values())
 	// Output:
 	// [{100 50 3.048} {80 70 6.096}]
+}
+
+// A migrated is a program of the store in TestPlayer_AcrossMigration.
+type migrated struct {
+	world *ecs.World
+	step  func()
+}
+
+func oldProgram() migrated {
+	type Unit struct{ HP int32 }
+	world := ecs.NewWorld(ecs.Options{})
+	units := ecs.MustRegister[Unit](world)
+	return migrated{world, func() {
+		if world.Tick() == 0 {
+			units.Set(world.Create(), Unit{100})
+		}
+		units.MutValues()[0].HP--
+	}}
+}
+
+func newProgram() migrated {
+	type Unit struct{ HP, Armor int64 }
+	world := ecs.NewWorld(ecs.Options{})
+	units := ecs.MustRegister[Unit](world)
+	return migrated{world, func() { units.MutValues()[0].Armor++ }}
+}
+
+// The chapter says which programs can replay a store whose types have changed.
+func TestPlayer_AcrossMigration(t *testing.T) {
+	dir := t.TempDir()
+	for _, program := range []func() migrated{oldProgram, newProgram} {
+		p := program()
+		store, err := persist.Open(ctx, dir, p.world, persist.Options{})
+		require.NoError(t, err)
+		for range 5 {
+			p.step()
+			require.NoError(t, store.Commit())
+		}
+		require.NoError(t, store.Close(ctx))
+	}
+	play := func(p migrated, options inspect.PlayerOptions, steps bool) (tick uint64, err error) {
+		if steps {
+			options.Step = func(*ecs.World, uint64, []inspect.Input) error { p.step(); return nil }
+		}
+		player, err := inspect.OpenPlayer(ctx, dir, p.world, options)
+		for err == nil {
+			err = player.Step(ctx)
+		}
+		if player != nil {
+			_, _, differs := player.Diverged()
+			require.False(t, differs)
+			require.NoError(t, player.Close())
+		}
+		return p.world.Tick(), err
+	}
+	check := func(wantTick uint64, wantErr error, p migrated, o inspect.PlayerOptions, steps bool) {
+		t.Helper()
+		tick, err := play(p, o, steps)
+		require.ErrorIs(t, err, wantErr)
+		require.Equal(t, wantTick, tick)
+	}
+	check(0, persist.ErrSchema, newProgram(), inspect.PlayerOptions{}, true)
+	check(10, io.EOF, newProgram(), inspect.PlayerOptions{From: "snap:2"}, true)
+	check(10, io.EOF, newProgram(), inspect.PlayerOptions{}, false)
+	check(5, io.EOF, oldProgram(), inspect.PlayerOptions{To: "5"}, true)
+	check(5, persist.ErrNewer, oldProgram(), inspect.PlayerOptions{}, true)
+	check(5, persist.ErrNewer, oldProgram(), inspect.PlayerOptions{}, false)
+
+	_, err := persist.Open(ctx, dir, oldProgram().world, persist.Options{})
+	require.ErrorIs(t, err, persist.ErrNewer)
+	_, err = persist.Follow(ctx, dir, oldProgram().world)
+	require.ErrorIs(t, err, persist.ErrNewer)
 }

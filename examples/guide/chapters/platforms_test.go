@@ -21,9 +21,11 @@ type windowGame struct {
 	store   *persist.Store
 	systems *schedule.Schedule[byte]
 	x       *ecs.Resource[int]
-	loading chan error // Receives the result of a load. Nil if the world is not loaded now.
-	saved   chan error // Receives the results of saved slots.
-	drawn   int        // The copy that Draw shows.
+	loading chan error     // Receives the result of a load. Nil if the world is not loaded now.
+	saved   chan error     // Receives the results of saved slots.
+	keys    func() pressed // Returns what the player presses.
+	drawn   int            // The copy that Draw shows.
+	message string         // Draw shows it too.
 }
 
 func newWindowGame(dir string) *windowGame {
@@ -41,13 +43,15 @@ func newWindowGame(dir string) *windowGame {
 	return g
 }
 
-// update runs a frame, and copies what is visible.
-func (g *windowGame) update(in pressed) error {
-	err := g.frame(in)
-	if g.loading == nil {
+// Update is called 60 times a second. An error that it returns ends ebiten.RunGame.
+func (g *windowGame) Update() error {
+	if err := g.frame(g.keys()); err != nil {
+		g.message = err.Error() // For the player. The game goes on.
+	}
+	if g.loading == nil { // If a goroutine loads, only that goroutine may use the world.
 		g.drawn = g.x.Get()
 	}
-	return err
+	return nil
 }
 
 // frame runs a tick. While the player rewinds, or while a slot is loaded, it runs none.
@@ -82,8 +86,9 @@ func (g *windowGame) frame(in pressed) error {
 func Example_platformsFrame() {
 	g := newWindowGame(tempDir())
 	play := func(frames int, in pressed) {
+		g.keys = func() pressed { return in }
 		for range frames {
-			check(g.update(in))
+			check(g.Update())
 		}
 		fmt.Println("tick", g.world.Tick(), "x", g.drawn)
 	}
@@ -92,16 +97,23 @@ func Example_platformsFrame() {
 	play(1, pressed{Save: true})
 	play(5, pressed{Buttons: 2})
 	check(<-g.saved)
-	check(g.update(pressed{Load: true}))
-	for g.loading != nil {
-		check(g.update(pressed{Buttons: 100}))
+	load := func() {
+		g.keys = func() pressed { return pressed{Load: g.loading == nil} }
+		check(g.Update())
+		for g.loading != nil {
+			check(g.Update())
+		}
+		fmt.Printf("tick %d x %d %q\n", g.world.Tick(), g.drawn, g.message)
 	}
-	fmt.Println("tick", g.world.Tick(), "x", g.drawn)
+	load()
+	check(g.store.DeleteSlot(ctx, "quick"))
+	load() // The slot is gone, so this shows a message.
 	check(g.store.Close(ctx))
 	// Output:
 	// tick 10 x 10
 	// tick 4 x 4
 	// tick 5 x 4
 	// tick 10 x 14
-	// tick 5 x 4
+	// tick 5 x 4 ""
+	// tick 5 x 4 "persist: not found: snapshot \"quick\"; there are none"
 }

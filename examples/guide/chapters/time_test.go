@@ -2,9 +2,11 @@ package chapters_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 func Example_timeUndo() {
@@ -34,4 +36,31 @@ func Example_timeUndo() {
 	// Output:
 	// turn 3 Once there was a ship.
 	// turn 2 there was a ship.
+}
+
+func Example_timeOldTicks() {
+	dir := filepath.Join(tempDir(), "battle")
+	check(recordBattle(dir)) // Another program wrote this store.
+
+	view, err := inspect.OpenReadOnly(ctx, dir) // Or a save, or a zip file of BackupTo.
+	check(err)
+	from, err := view.Resolve("7") // Any point in time, such as "@first" or "mark:boss".
+	check(err)
+	to, err := view.Resolve("@latest")
+	check(err)
+	orc := ecs.Must(ecs.ParseEntity("2v1"))
+	check(view.Walk(ctx, from, to, func(im *inspect.Image, _ *inspect.Commit) error {
+		healths := im.Find("Health") // Nil before the program registered it.
+		row := healths.Find(orc)     // -1 if it has no health. Or loop over healths.Entities().
+		value, err := healths.Value(row)
+		hp, _ := value.Field("HP")
+		fmt.Println("tick", im.Tick, "HP", hp.Int())
+		return err
+	}))
+	check(view.Close())
+	// Output:
+	// tick 7 HP 5
+	// tick 8 HP 2
+	// tick 9 HP -1
+	// tick 10 HP -4
 }

@@ -4,6 +4,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -53,7 +54,8 @@ type game struct {
 	systems *schedule.Schedule[play.Keys]
 	scored  *ecs.EventReader[Scored]
 	store   *persist.Store
-	waiting bool // The game waits for a key.
+	message string // Shown until the next tick.
+	waiting bool   // The game waits for a key.
 }
 
 // newGame continues the game in the store, or begins a new one.
@@ -182,7 +184,7 @@ func (g *game) step(keys play.Keys) error {
 	if g.waiting && keys == "" {
 		return nil
 	}
-	g.waiting = false
+	g.waiting, g.message = false, ""
 	g.systems.Step(keys)
 	return g.store.Commit()
 }
@@ -194,7 +196,11 @@ func (g *game) save() error {
 
 func (g *game) load() error {
 	g.waiting = true
-	return g.store.LoadSlot(context.Background(), "quick")
+	err := g.store.LoadSlot(context.Background(), "quick")
+	if errors.Is(err, persist.ErrNotFound) {
+		g.message, err = "  nothing is saved yet", nil
+	}
+	return err
 }
 
 func (g *game) close() error { return g.store.Close(context.Background()) }
@@ -212,7 +218,7 @@ func (g *game) draw() string {
 	if g.world.Tick() > 0 && g.Heroes.Count() == 0 {
 		text += "  GAME OVER: press space"
 	}
-	return string(screen) + text + "\n"
+	return string(screen) + text + g.message + "\n"
 }
 
 func main() {
