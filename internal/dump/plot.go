@@ -139,12 +139,6 @@ func (c *call) splitRange() (exprs []string, span string, err error) {
 	return exprs, span, err
 }
 
-// isRange reports whether text has the form of a range.
-func isRange(text string) bool {
-	first, last, ok := strings.Cut(text, "..")
-	return ok && (first == "" || isPoint(first)) && (last == "" || isPoint(last))
-}
-
 // plot evaluates the expressions and prints the values. With --json, it prints each value as it is
 // computed, and otherwise charts at the end.
 //
