@@ -53,7 +53,8 @@ var historyCommand = command{
 	doc: `Show what happened to an entity, a component of it, a resource or a field
 
 Show what happened to an entity or a resource, tick by tick. The entity may be dead. The
-ticks are those from A to B, or all that lead to the state of --at.
+ticks are those that lead from A to B, or all that lead to the state of --at. Tick A is
+included.
 
   ecsdump history D 12v3                    the whole entity
   ecsdump history D 12v3.Position           a component
