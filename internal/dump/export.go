@@ -25,9 +25,9 @@ import (
 
 // changesDoc is what export --format json or ndjson prints for a range, with or without --json.
 type changesDoc struct {
-	From    stateDoc           `json:"from"`
-	To      uint64             `json:"to_record"`
-	Changes []tickDifferentDoc `json:"changes"` // Ordered by tick.
+	From    stateDoc           `json:"from"`      // The state before the first change.
+	To      uint64             `json:"to_record"` // The record of the last tick.
+	Changes []tickDifferentDoc `json:"changes"`   // Ordered by tick.
 }
 
 // A tickDifferentDoc is a difference between the states before and after a tick.
@@ -48,9 +48,10 @@ CSV is a table with a column for each field. With -o, export writes a file for e
 component to that directory. With --component, it writes one component to standard
 output.
 
-With a range A..B, export writes what each tick from A to B changed. There is a line for
-each entity or component (in CSV for each field), with old and new values. Such an
-export cannot be imported.
+With a range A..B, export writes what each tick from A to B changed, those of A and B
+included. A single point is one tick. There is a line for each entity or component (in
+CSV for each field), with old and new values. Such an export cannot be imported. If A is
+the oldest state of the store, what tick A changed is unknown, and export says so.
 
 Parquet is for pandas, DuckDB and similar tools: a file for each component, in the new
 directory that -o names. SQLite is one new file with a table for each component. A row
@@ -241,27 +242,11 @@ func FileName(name string) string {
 	return string(b)
 }
 
-// changes writes the changes of a range A..B: those of the ticks after state A, up to state B. A
-// single point A means A up to the newest state.
+// changes writes the changes of the ticks of a range, both ends included.
 func (x *exportCmd) changes(s *source, text string) error {
-	ends := diffEnds([]string{s.path, text})
-	if ends.store != "" {
-		return s.misused("%q is not a range; write A..B, where A and B are points in time", text)
-	}
-	from, err := s.Resolve(ends.a)
+	from, to, err := s.changeEnds(text)
 	if err != nil {
 		return err
-	}
-	to, err := s.Resolve(ends.b)
-	if err != nil {
-		return err
-	}
-	// Check for damage before anything is printed. Otherwise it would be found in the middle of the
-	// output.
-	if _, err := s.Path(from, to); damaged(err) {
-		return err
-	} else if err != nil {
-		return s.missing(describe.Command("diff", s.path, fmt.Sprintf("record:%d", from), fmt.Sprintf("record:%d", to)), "record %d does not lead to record %d: %w", from, to, err)
 	}
 	if err := s.requireComponents(fmt.Sprintf("record:%d", to), x.components); err != nil {
 		return err
@@ -277,6 +262,40 @@ func (x *exportCmd) changes(s *source, text string) error {
 		doc, err := differenceDocOf(x.Difference)
 		return tickDifferentDoc{x.commit.Tick, x.commit.Seq, doc}, err
 	}))
+}
+
+// changeEnds returns two records for a range A..B: that of the state before tick A, and that of
+// state B. A range without a start begins after the oldest state. If the state before tick A is
+// unknown, changeEnds says so, and the changes are those of the later ticks.
+func (s *source) changeEnds(text string) (from, to uint64, err error) {
+	first, last, err := parseRange(text)
+	if err != nil {
+		return 0, 0, err
+	}
+	if from, to, err = s.resolveEnds(first, last); err != nil {
+		return 0, 0, err
+	}
+	if first == "" {
+		from = s.oldest(to)
+	}
+	// Check for damage before anything is printed. Otherwise it would be found in the middle of the
+	// output.
+	if _, err = s.Path(from, to); damaged(err) {
+		return 0, 0, err
+	} else if err != nil {
+		return 0, 0, s.missing(describe.Command("diff", s.path, fmt.Sprintf("record:%d", from), fmt.Sprintf("record:%d", to)), "record %d does not lead to record %d: %w", from, to, err)
+	}
+	// A range without a start has no first tick, and the state after record 0 has no tick.
+	if first == "" || from == 0 {
+		return from, to, nil
+	}
+	before, ok := s.beforeTick(from)
+	if !ok {
+		s.printNote("%s: what the first tick of the range changed is unknown, because the store has no older state", s.path)
+		return from, to, nil
+	}
+	_, err = s.Path(before, from)
+	return before, to, err
 }
 
 // A tickDifference is a difference between the states before and after a tick.

@@ -53,7 +53,8 @@ var historyCommand = command{
 	doc: `Show what happened to an entity, a component of it, a resource or a field
 
 Show what happened to an entity or a resource, tick by tick. The entity may be dead. The
-ticks are those from A to B, or all that lead to the state of --at.
+ticks are those that lead from A to B, or all that lead to the state of --at. Tick A is
+included.
 
   ecsdump history D 12v3                    the whole entity
   ecsdump history D 12v3.Position           a component
@@ -138,16 +139,17 @@ func (h *historyCmd) run(s *source) error {
 }
 
 // bounds sets h.from and h.to. The events are those after h.from, up to h.to. For the range A..B,
-// h.from is the parent of A, so that the events of tick A are included. A single point stands for
-// one tick. Without a range, h.from is 0, which stands for the oldest state.
+// h.from is the record before tick A, so that the events of tick A are included. If no state before
+// tick A is known, h.from is A, and the events begin with the values in state A. A single point
+// stands for one tick. Without a range, h.from is 0, which stands for the oldest state.
 func (h *historyCmd) bounds(s *source, between []string) (err error) {
 	if len(between) == 0 {
 		h.to, err = s.Resolve(h.at)
 		return err
 	}
-	first, last, isRange := strings.Cut(between[0], "..")
-	if !isRange {
-		last = first
+	first, last, err := parseRange(between[0])
+	if err != nil {
+		return err
 	}
 	if h.from, h.to, err = s.resolveEnds(first, last); err != nil || first == "" {
 		return err
@@ -155,8 +157,8 @@ func (h *historyCmd) bounds(s *source, between []string) (err error) {
 	if _, err := s.Path(h.from, h.to); err != nil && !damaged(err) {
 		return fail(exitUsage, describe.Command("log", s.path), "not a range: %s (record %d) does not lead to %s", first, h.from, last)
 	}
-	if e, ok := s.Log().Known(h.from); ok {
-		h.from = e.Parent
+	if before, ok := s.beforeTick(h.from); ok {
+		h.from = before
 	}
 	return nil
 }

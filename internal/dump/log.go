@@ -3,6 +3,7 @@ package dump
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
@@ -42,7 +44,10 @@ also with its entity. "wrote 3" counts the rows that were added, set or moved.
 
 A filter flag lists only matching ticks. With several filters, one change must match all
 of them: --entity 12v3 --op add,set lists the ticks that added a component to 12v3 or
-set one. Add --component Position to match only changes of Position.`,
+set one. Add --component Position to match only changes of Position.
+
+The journal may begin before the oldest state of the store. The values of these ticks
+are unknown: -p does not list them, and a filter matches only what --verbose lists.`,
 	example: `  ecsdump log D
   ecsdump log D 10..20 --verbose
   ecsdump log D --graph --limit 40
@@ -73,6 +78,7 @@ type logCmd struct {
 	limit                          limit
 	filter                         logFilter
 	verbose, patch, graph, reverse bool
+	unknownValues                  bool // True if the values of a tick were unknown.
 }
 
 // flags declares the flags of every command that lists ticks.
@@ -358,7 +364,10 @@ func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 	operations := operations(c, ops)
 	var values []rowDoc
 	if r.patch || r.filter.byValue() {
-		if values, err = r.values(c, &d); err != nil {
+		values, err = r.values(c, &d)
+		if errors.Is(err, persist.ErrNotFound) && !damaged(err) {
+			r.reportUnknownValues()
+		} else if err != nil {
 			return nil, err
 		}
 	}
@@ -373,6 +382,14 @@ func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 		d.Values = slices.DeleteFunc(values, func(v rowDoc) bool { return !r.filter.selects(v) })
 	}
 	return &d, nil
+}
+
+// reportUnknownValues prints once that the journal begins before the oldest state.
+func (l *logCmd) reportUnknownValues() {
+	if !l.unknownValues {
+		l.printNote("%s: the values of the oldest ticks are unknown, because the store has no state before them", l.path)
+	}
+	l.unknownValues = true
 }
 
 // values returns the rows that the tick c changed, grouped by component. Removed rows come first.

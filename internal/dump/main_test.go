@@ -82,6 +82,7 @@ func TestScripts_GiveExpectedOutput(t *testing.T) {
 			"hold":      holdCommand,
 			"converted": convertedCommand,
 			"marked":    markedCommand,
+			"pruned":    prunedCommand,
 			"kept":      keptCommand,
 			"save":      saveCommand,
 			"pack":      packCommand,
@@ -263,6 +264,16 @@ func markedCommand(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("usage: marked DIR")
 	}
 	ts.Check(buildMarked(ts.MkAbs(args[0])))
+	rememberCommand(ts, false, args)
+}
+
+// prunedCommand is "pruned DIR": it creates a closed store whose journal begins before its oldest
+// state.
+func prunedCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: pruned DIR")
+	}
+	ts.Check(buildPruned(ts.MkAbs(args[0])))
 	rememberCommand(ts, false, args)
 }
 

@@ -493,11 +493,29 @@ func exportOracle(x *trial) {
 		if !ok {
 			continue
 		}
-		if x.intact(seq) && x.readable(e.Parent) && e.Parent > 0 {
-			x.state(seq, []string{"export", url, at(e.Parent) + ".." + at(seq)})
-		} else {
-			x.try("export", url, at(e.Parent)+".."+at(seq))
+		x.changes(at(seq), seq)
+		if before, ok := x.original.log.Find(e.Parent); ok && x.intact(before.ID.Seq) && x.readable(before.Parent) {
+			x.changes(at(e.Parent)+".."+at(seq), e.Parent, seq)
 		}
+	}
+}
+
+// changes exports the changes of a range, and compares them with the differences that diff prints
+// for each record of the range.
+func (x *trial) changes(between string, seqs ...uint64) {
+	args := []string{"export", url, between}
+	got, readable := items(x.object(x.try(args...), args...), "changes"), true
+	var want []object
+	for _, seq := range seqs {
+		e, _ := x.original.log.Find(seq)
+		readable = readable && x.intact(seq) && x.readable(e.Parent)
+		for _, d := range items(x.object(x.original.run("diff", url, at(e.Parent), at(seq), "--json")), "differences") {
+			d["tick"], d["record"] = float64(e.Tick), float64(seq)
+			want = append(want, d)
+		}
+	}
+	if readable && !reflect.DeepEqual(got, want) {
+		x.fail(x.try(args...), args, "the changes of the range are %v", want)
 	}
 }
 

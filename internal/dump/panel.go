@@ -2,7 +2,6 @@ package dump
 
 import (
 	"cmp"
-	"encoding/csv"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,10 +38,10 @@ var panelCommand = command{
 
 Print a table with a row for each entity at each tick, and a column for each expression.
 Statistics programs call such a table a panel, or long form. A row is left out if no
-expression has a value. 'Component.*' stands for all fields of a component. The ticks are those from A
-to B, or all that lead to the state of --at. With --every N they are A, A+N, A+2N, …
-and the last one. Expressions are about one entity, as in ls and query. EXPR as NAME
-gives a column another name.
+expression has a value. 'Component.*' stands for all fields of a component. The ticks
+are those that lead from A to B, or all that lead to the state of --at. With --every N
+they are A, A+N, A+2N, … and the last one. Expressions are about one entity, as in ls
+and query. EXPR as NAME gives a column another name.
 
 --format csv writes a table for other programs, with constants and durations as
 numbers. --ndjson writes a line of JSON for each row.
@@ -57,22 +56,16 @@ numbers. --ndjson writes a line of JSON for each row.
 		f.condition(&p.where, "where", "only entities for which this expression is true; repeat the flag to add a condition")
 		f.number(&p.every, "every", "", 1, "only the first tick, every Nth after it, and the last one")
 		f.limit(&p.limit, "rows")
-		oneOf(f.FlagSet, &p.format, "format", "format", "table or csv", "table", "csv")
+		f.valuesFormat(&p.format, "table")
 		f.point(&p.at)
 		return func(c *call) (err error) {
 			if p.texts, p.span, err = c.splitRange(); err != nil {
 				return err
 			}
-			switch {
-			case p.every == 0:
+			if p.every == 0 {
 				return c.misused("--every must be at least 1")
-			case c.json && p.format == "csv":
-				return c.misused("give either --format csv or --json")
 			}
-			if p.format == "csv" {
-				err = c.flags.unlimited()
-			}
-			if err != nil {
+			if err := c.checkValuesFormat(p.format); err != nil {
 				return err
 			}
 			return c.read(c.args[0], p.print)
@@ -111,7 +104,9 @@ func (p *panel) print(s *source) (err error) {
 		return err
 	}
 	if p.format == "csv" {
-		err = p.csv()
+		err = writeValues(s.app, append([]string{"tick", "entity"}, p.names...), mapped(p.rows, func(r panelRowDoc) (valuesRow, error) {
+			return valuesRow{[]string{strconv.FormatUint(r.Tick, 10), r.Entity}, r.Values.answers}, nil
+		}))
 	} else {
 		g := s.Grid(append([]string{">TICK", "ENTITY"}, p.headings()...)...)
 		p.doc = panelDoc{len(p.states), p.names, []panelRowDoc{}, false}
@@ -243,27 +238,6 @@ func (p *panel) bind(im *inspect.Image) error {
 		}
 	}
 	return nil
-}
-
-// csv writes the rows as CSV for programs: every value is written in full, and constants are
-// numbers.
-func (p *panel) csv() error {
-	out := csv.NewWriter(p.Out)
-	_ = out.Write(append([]string{"tick", "entity"}, p.names...))
-	err := p.rows(func(r panelRowDoc) error {
-		row := []string{strconv.FormatUint(r.Tick, 10), r.Entity}
-		for _, v := range r.Values.answers {
-			text := ""
-			if !v.Nothing() {
-				text = v.String()
-			}
-			row = append(row, text)
-		}
-		_ = out.Write(row)
-		return p.Broken()
-	})
-	out.Flush()
-	return cmp.Or(err, out.Error())
 }
 
 // holdAll reports whether all conditions hold for e. Without conditions it returns true.

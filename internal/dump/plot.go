@@ -3,6 +3,7 @@ package dump
 import (
 	"cmp"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -42,13 +43,14 @@ var plotCommand = command{
 	doc: `Draw the values of expressions over time
 
 Draw the values of expressions over time: a chart for each expression, and a table with
-its first, last, least and greatest value. The ticks are those from A to B, or all that
-lead to the state of --at.
+its first, last, least and greatest value. The ticks are those that lead from A to B, or
+all that lead to the state of --at.
 
   ecsdump plot D alive                           how many entities there are
   ecsdump plot D 'sum(Health)' 'max(Position.X)'
   ecsdump plot D 'avg(Health.Current)' 100..200  from tick 100 to 200
-  ecsdump plot D Score.Points ..tip:1            up to the end of a rewound branch
+  ecsdump plot D 'min(Gold)' 1..                 without the empty world of tick 0
+  ecsdump plot D Score.Points 1..tip:1           up to the end of a rewound branch
   ecsdump plot D Position.X --entity 12v3        of one entity, while it is alive
 
 The expressions are about the whole world, as in bisect. The functions any, all, none
@@ -61,17 +63,22 @@ Plot reads every tick, but evaluates only the entities that the tick changed, so
 little longer than reading the ticks. --every N evaluates only at the ticks A, A+N,
 A+2N, … and at the last one. The output is then shorter, but all ticks are still read.
 
+--format csv writes a table for other programs, with a row for each tick and a column
+for each expression. Constants and durations are numbers.
+
 ` + expressionHelp,
 	example: `  ecsdump plot D 'count(Health < 10)'
-  ecsdump plot D 'sum(Gold)' 'max(Gold)' mark:start.. --json --every 10`,
+  ecsdump plot D 'sum(Gold)' 'max(Gold)' mark:start.. --json --every 10
+  ecsdump plot D alive 'sum(Gold)' 1..tip:1 --format csv > branch.csv`,
 	complete: []completer{nil, (*completion).ranges},
 	run: func(f flags) action {
 		p := new(plotCmd)
 		f.entity(&p.entity, "make the expressions about this entity")
 		f.number(&p.every, "every", "", 1, "evaluate at the first tick, every Nth after it, and the last one")
+		f.valuesFormat(&p.format, "chart")
 		f.point(&p.at)
 		return func(c *call) error {
-			if err := p.arguments(c); err != nil {
+			if err := cmp.Or(p.arguments(c), c.checkValuesFormat(p.format)); err != nil {
 				return err
 			}
 			return c.read(c.args[0], p.plot)
@@ -85,6 +92,7 @@ type plotCmd struct {
 	at     string
 	entity string
 	every  uint
+	format string
 	texts  []string
 	span   string // A..B, or "" if the command line has no range.
 
@@ -139,14 +147,8 @@ func (c *call) splitRange() (exprs []string, span string, err error) {
 	return exprs, span, err
 }
 
-// isRange reports whether text has the form of a range.
-func isRange(text string) bool {
-	first, last, ok := strings.Cut(text, "..")
-	return ok && (first == "" || isPoint(first)) && (last == "" || isPoint(last))
-}
-
-// plot evaluates the expressions and prints the values. With --json, it prints each value as it is
-// computed, and otherwise charts at the end.
+// plot evaluates the expressions and prints the values. As JSON and CSV, it prints each value as it
+// is computed. It prints charts at the end.
 //
 // Of several errors, plot returns the first in this order: an error that ended the walk, an
 // expression that failed at every state, damage.
@@ -165,10 +167,17 @@ func (p *plotCmd) plot(s *source) (err error) {
 	if p.of != ecs.Vacant {
 		doc.Entity = p.of.String()
 	}
-	if s.json {
+	switch {
+	case s.json:
 		err = stream(s.app, doc, p.points)
-	} else if err = p.points(p.addPoint); err == nil {
-		p.print()
+	case p.format == "csv":
+		err = writeValues(s.app, append([]string{"tick"}, p.texts...), mapped(p.points, func(at plotPointDoc) (valuesRow, error) {
+			return valuesRow{[]string{strconv.FormatUint(at.Tick, 10)}, at.Values.answers}, nil
+		}))
+	default:
+		if err = p.points(p.addPoint); err == nil {
+			p.print()
+		}
 	}
 	return cmp.Or(err, p.failures(), p.unread)
 }

@@ -18,7 +18,7 @@ import (
 // select entities, see selection.go.
 //
 //   - Without totals, each selected entity has a row. Columns are computed only for the entities
-//     that --offset and --limit select.
+//     that --offset and --limit select. If --sort names a column, its expression is also the key.
 //   - With totals, each selected entity is added to its group, and each group has a row. The flag
 //     --sort orders the groups.
 
@@ -52,7 +52,8 @@ var queryCommand = command{
 	doc: `Print expressions for the entities that match a condition
 
 Print a table of expressions, with a row for each entity for which EXPR is true, or
-totals over these entities. With totals, --sort takes the names of their columns.
+totals over these entities. --sort takes expressions and the names of columns, as in
+--select 'Health * 2 as twice' --sort twice. With totals, it takes only such names.
 
 The percentile p95(Health) is the least value for which at least 95 percent of all
 values are not greater. Percentiles are exact if all groups together have at most
@@ -113,10 +114,6 @@ func (s *source) query(st *inspect.State, q *queryCmd) error {
 	if len(q.totals) > 0 || len(q.groupBy) > 0 {
 		return s.groups(st, q)
 	}
-	c, err := q.choice(s.sweeper(st), "query")
-	if err != nil {
-		return err
-	}
 	if len(q.selected) == 0 {
 		q.selected = []string{"entity"}
 	}
@@ -124,6 +121,12 @@ func (s *source) query(st *inspect.State, q *queryCmd) error {
 	// The sweeper of the filters reads all entities. So columns have their own sweeper, which reads
 	// only the printed entities.
 	fields, err := columns.fields("--select", q.selected)
+	if err != nil {
+		return err
+	}
+	filters := q.selection
+	filters.sort = describe.Listed(q.sort, q.sortKey)
+	c, err := filters.choice(s.sweeper(st), "query")
 	if err != nil {
 		return err
 	}
@@ -147,6 +150,16 @@ func (s *source) query(st *inspect.State, q *queryCmd) error {
 	q.printing = true
 	q.broke = s.records(outline(st), fields, p, "entity", "entities", rows)
 	return q.broke
+}
+
+// sortKey returns the expression of the column that text names, or text if it names no column.
+func (q *queryCmd) sortKey(text string) string {
+	for _, selected := range q.selected {
+		if expr, name := query.SplitName(selected); name == strings.TrimSpace(text) {
+			return expr
+		}
+	}
+	return text
 }
 
 // records prints the rows of a query, with a note for each approximate column. The texts one and

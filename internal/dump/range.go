@@ -16,11 +16,13 @@ import (
 // Every command writes a range as A..B. Each row has commands, and what the range means for them:
 //
 //	log, stats                    a span: all records from A to B, on any branch
-//	history, bisect, plot, panel  the path from state A to state B, which must descend from A
-//	diff, export                  the states A and B; export also has the changes of each tick
+//	bisect, plot, panel, export   the states on the path from A to B, which must descend from A
+//	history, export               the changes of the ticks on this path, those of tick A included
+//	diff                          the states A and B
 //
-// A path has one record for each tick. A span may have several records of one tick, because it
-// includes rewound records.
+// Export writes states as tables and traces, and changes in the other formats. The records of a
+// path have increasing ticks. A span may have several records of one tick, because it includes
+// rewound records.
 
 // A span is a range of records, limited by ticks, record numbers or both.
 type span struct {
@@ -87,12 +89,51 @@ func (s *source) setBound(text string, tick, seq *uint64) (err error) {
 	return err
 }
 
-// resolveEnds returns the records of two points. If the first point is "", its record is 0.
-func (s *source) resolveEnds(first, last string) (from, to uint64, err error) {
-	if to, err = s.Resolve(last); err == nil && first != "" {
-		from, err = s.Resolve(first)
+// parseRange splits the range of a path into two points: A..B, A.., ..B or "..". A single point is
+// both ends.
+func parseRange(text string) (first, last string, err error) {
+	switch {
+	case isRange(text):
+		first, last, _ = strings.Cut(text, "..")
+		return first, last, nil
+	case isPoint(text):
+		return text, text, nil
 	}
+	return "", "", fail(exitUsage, "", "%q is not a range; write A..B, A.. or ..B, where A and B are points in time", text)
+}
+
+// isRange reports whether text has the form of a range with two dots.
+func isRange(text string) bool {
+	first, last, ok := strings.Cut(text, "..")
+	return ok && (first == "" || isPoint(first)) && (last == "" || isPoint(last))
+}
+
+// resolveEnds returns the records of two points. If the first point is "", its record is 0. If the
+// first point is a tick, its record is on the path to the last point.
+func (s *source) resolveEnds(first, last string) (from, to uint64, err error) {
+	if to, err = s.Resolve(last); err != nil || first == "" {
+		return from, to, err
+	}
+	if isTick(first) && last != "" && !isTick(last) {
+		first += "@" + last
+	}
+	from, err = s.Resolve(first)
 	return from, to, err
+}
+
+// beforeTick returns the record of the state before the tick of record seq. A tick has several
+// records if the program committed it again, to add marks. It returns false if no state before the
+// tick can be reconstructed.
+func (s *source) beforeTick(seq uint64) (before uint64, ok bool) {
+	e, ok := s.Log().Known(seq)
+	for ok {
+		parent, known := s.Log().Known(e.Parent)
+		if !known || parent.Tick != e.Tick {
+			return e.Parent, s.oldest(seq) <= e.Parent
+		}
+		e = parent
+	}
+	return 0, false
 }
 
 // ends are the arguments of diff after the first store: two points, or a second store.
@@ -131,14 +172,19 @@ func diffEnds(args []string) ends {
 	return ends{store: args[1]}
 }
 
-// isPoint reports whether text has the form of a point in time, as in 100, @latest~1 or mark:boss.
-// The point may be unknown.
+// isPoint reports whether text has the form of a point in time, as in 100, @latest~1, mark:boss or
+// 100@tip:1. The point may be unknown.
 func isPoint(text string) bool {
 	text, _, _ = strings.Cut(text, "~")
+	if tick, end, ok := strings.Cut(text, "@"); ok && isTick(tick) {
+		text = end
+	}
 	// Lower-case letters before a colon are the kind of a point, as in mark:boss. But C:\game,
 	// ./a:b and URLs are paths.
-	digits := strings.Trim(text, "0123456789") == ""
 	kind, name, ok := strings.Cut(text, ":")
 	ok = ok && !strings.HasPrefix(name, "//")
-	return text != "" && (digits || text[0] == '@' || ok && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == "" && kind != "")
+	return text != "" && (isTick(text) || text[0] == '@' || ok && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == "" && kind != "")
 }
+
+// isTick reports whether text is a number of decimal digits.
+func isTick(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
@@ -42,13 +41,15 @@ func (w statePath) sampled(i int, every uint) bool {
 // given point.
 //
 // A range without an end ends at the newest state. A range without a start begins at the oldest
-// state that can be reconstructed. Lost records are included if their parents are known.
+// state that can be reconstructed. A single point is one state. Lost records are included if their
+// parents are known.
 func (s *source) statePath(text string, at string) (statePath, error) {
-	first, last, isRange := strings.Cut(text, "..")
-	if text == "" {
-		last = at
-	} else if !isRange {
-		return nil, fail(exitUsage, "", "%q is not a range; write A..B, A.. or ..B", text)
+	first, last := "", at
+	if text != "" {
+		var err error
+		if first, last, err = parseRange(text); err != nil {
+			return nil, err
+		}
 	}
 	from, to, err := s.resolveEnds(first, last)
 	if err != nil {

@@ -18,6 +18,7 @@ nothing is false. To include entities without Health, write not (Health > 3), or
 (Health ?? 0) > 3.
 
   entity, index, generation    of the entity; an entity is text: Target.Of == "12v3"
+  tick, alive                  the tick of the state; how many entities are alive in it
   exists(Target.Of)            whether the entity in this field is alive
   Target.Of.Health < 0         Health of the entity in a field; nothing if that entity
                                is dead or lacks Health

@@ -92,7 +92,7 @@ var tools = []tool{
 		advice: "ask again with a shorter range",
 	},
 	{
-		command: &plotCommand, docs: []any{plotDoc{}},
+		command: &plotCommand, hides: []string{"format"}, docs: []any{plotDoc{}},
 		takes:  []argument{{"expressions", "expressions on the whole world, as in count(Health < 10) or alive; with entity, on that entity, as in Position.X"}, rangeArgument},
 		advice: "ask again with a shorter range, or with every",
 	},

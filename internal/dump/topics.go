@@ -24,9 +24,19 @@ const pointsText = `A POINT names a state. The flag --at selects it; the default
 // topics are printed by "ecsdump help NAME", in man pages and in docs/ECSDUMP.md.
 var topics = []topic{
 	{"points", "Points and ranges in time", pointsText + `
-A RANGE is A..B, A.., ..B, ".." or a single point. Both ends belong to it. If an end is
-a tick, the range has the ticks of all branches. All other points select by the order in
-the journal: record:88.. is everything that was written from record 88 on.
+A RANGE is A..B, A.., ..B, ".." or a single point A, which means A..A. Both ends belong
+to a range. What it selects depends on the command:
+
+  log, stats     the ticks of all branches: 100..200 are all ticks with these numbers.
+                 All other points select by the order in the journal: record:88.. is
+                 everything that was written from record 88 on.
+  history, bisect, plot, panel, export
+                 only the ticks on the way from A to B: 100..tip:1 are those that lead
+                 to tip:1. A range without B ends at @latest, and one without A begins
+                 at the oldest state. If A is a tick, it is one of those that lead to B.
+  diff           the two states A and B; the default of B is @latest
+
+In plot and panel, 200 is an expression, so write 200..200 for a single tick.
 
 Ecsdump computes a state from the nearest snapshot and the ticks after it. If a snapshot
 has the state, the commands info, schema, stats, show, arrays, ls and query read only the
