@@ -25,8 +25,8 @@ type Commit struct {
 	// NoRewind values that [persist.Store.Close] saves. Both records have the same number of tick.
 	Repeats bool
 	Rows    []RowChange
-	Marks  []string // Names that the program gave the tick, see [persist.Store.Mark].
-	Inputs []Input  // Inputs that the program journaled with the tick, in order.
+	Marks   []string // Names that the program gave the tick, see [persist.Store.Mark].
+	Inputs  []Input  // Inputs that the program journaled with the tick, in order.
 
 	// EntityBytes is the part of Bytes that encodes changes of the entity registry. OpBytes is the
 	// part that encodes the operations.

@@ -115,5 +115,5 @@ func Example_platformsFrame() {
 	// tick 5 x 4
 	// tick 10 x 14
 	// tick 5 x 4 ""
-	// tick 5 x 4 "persist: not found: snapshot \"quick\"; there are none"
+	// tick 5 x 4 "persist: not found: slot \"quick\"; there are none"
 }
