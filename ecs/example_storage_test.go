@@ -361,8 +361,8 @@ func ExampleWorld_Storages() {
 
 	json, _ = lives.GetJSON(ecs.None)
 	fmt.Println(lives.SetJSON(ecs.None, []byte("5")), "was", string(json))
-	any, _ := lives.GetAny(ecs.None)
-	fmt.Println(any, lives.SetAny(ecs.None, 6), *lives.Read(), lives.Len(), lives.Entities())
+	anything, _ := lives.GetAny(ecs.None)
+	fmt.Println(anything, lives.SetAny(ecs.None, 6), *lives.Read(), lives.Len(), lives.Entities())
 	fmt.Println(lives.In(world.Clone()).Get(), lives.Raw().Name())
 	// Output:
 	// Position 1 [0v1]
