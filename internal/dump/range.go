@@ -20,9 +20,9 @@ import (
 //	history, export               the changes of the ticks on this path, those of tick A included
 //	diff                          the states A and B
 //
-// Export writes states as tables and traces, and changes in the other formats. The records of a
-// path have increasing ticks. A span may have several records of one tick, because it includes
-// rewound records.
+// Export writes states as tables and traces, and changes in the other formats. The ticks of a path
+// increase, but a record of Store.MarkLast repeats the tick before it. A span may have several
+// records of one tick, because it includes rewound records.
 
 // A span is a range of records, limited by ticks, record numbers or both.
 type span struct {
