@@ -565,7 +565,10 @@ func TestBatch_RecordedOperations(t *testing.T) {
 	a.RemoveAll(entities[:2])
 	w.DestroyAll(entities)
 	w.Commit()
-	want := []string{"0 0v1", "0 1v1", "0 2v1", "2 0v1", "2 1v1", "2 2v1", "3 1v1", "3 0v1", "1 2v1", "1 1v1", "1 0v1"}
+	want := []string{
+		"create 0v1", "create 1v1", "create 2v1", "add 0v1", "add 1v1", "add 2v1",
+		"remove 1v1", "remove 0v1", "destroy 2v1", "destroy 1v1", "destroy 0v1",
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("operations %q, want %q", got, want)
 	}
