@@ -551,7 +551,7 @@ func TestPages_WithoutScript(t *testing.T) {
 	p := open(t, browser(t), serve(t), 390, 900, false)
 	p.do(emulation.SetScriptExecutionDisabled(true), chromedp.Navigate(p.url+played))
 	p.do(chromedp.Click(".menu", chromedp.ByQuery, chromedp.NodeVisible), chromedp.WaitVisible(`nav.pages a[href="errors.html"]`, chromedp.ByQuery),
-		chromedp.Click(`nav.pages a[href="errors.html"]`, chromedp.ByQuery), chromedp.WaitVisible(`#a-pointer-is-stale`, chromedp.ByQuery))
+		chromedp.Click(`nav.pages a[href="errors.html"]`, chromedp.ByQuery), chromedp.WaitVisible(`#a-file-is-damaged`, chromedp.ByQuery))
 	p.shot("no-script")
 	ctx, cancel := context.WithTimeout(p.ctx, 300*time.Millisecond)
 	defer cancel()
