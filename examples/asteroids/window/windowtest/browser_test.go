@@ -91,14 +91,17 @@ func (p *player) run(actions ...chromedp.Action) {
 	}
 }
 
-// tick returns the tick of the game, the newest tick and the digest of the world.
+// tick returns the tick of the game, the newest tick and the digest of the world. It returns -1
+// while the page loads, also if that begins in the middle of the call.
 func (p *player) tick() (now, newest int64, digest string) {
 	p.t.Helper()
 	var state struct {
 		Now, Newest int64
 		Digest      string
 	}
-	p.run(chromedp.Evaluate(`window.game?.() ?? {now: -1, newest: -1, digest: ""}`, &state))
+	if chromedp.Run(p.ctx, chromedp.Evaluate(`window.game?.() ?? {now: -1, newest: -1, digest: ""}`, &state)) != nil {
+		return -1, -1, ""
+	}
 	return state.Now, state.Newest, state.Digest
 }
 

@@ -36,10 +36,12 @@ type state struct {
 func (p *player) wait(what string, ok func(s state) bool) (s state) {
 	p.t.Helper()
 	p.until(what, func(now, _ int64) bool {
-		if now >= 0 {
-			p.run(chromedp.Evaluate(`window.game?.() ?? {now: -1}`, &s))
+		if now < 0 {
+			return false
 		}
-		return now >= 0 && s.Now >= 0 && ok(s)
+		// The page may load again in the middle of this call.
+		err := chromedp.Run(p.ctx, chromedp.Evaluate(`window.game?.() ?? {now: -1}`, &s))
+		return err == nil && s.Now >= 0 && ok(s)
 	})
 	return s
 }
