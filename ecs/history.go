@@ -114,12 +114,8 @@ func (h History) Rewind(n int) error {
 		return nil
 	}
 	remedy := ""
-	switch retained := from - h.Oldest(); {
-	case h.w.options.History == 0:
-	case retained < uint64(h.w.options.History):
-		remedy = "; the history began there, at the start or by a load; use Store.Goto for older ticks"
-	default:
-		remedy = "; set a larger ecs.Options.History, or use Store.Goto for older ticks"
+	if h.w.options.History > 0 {
+		remedy = "; set a larger ecs.Options.History, or use Store.Goto for older ticks; a load begins the history again"
 	}
 	return fmt.Errorf("%w: rewind %d ticks from tick %d; %s%s", ErrNotHeld, n, from, h.nearestRetained(tick), remedy)
 }

@@ -358,7 +358,7 @@ func TestRewind_ErrorNamesRemedy(t *testing.T) {
 		w.Commit()
 	}
 	const want = "ecs: tick not held: rewind 5 ticks from tick 10; the oldest retained tick is 7, the newest 10; " +
-		"set a larger ecs.Options.History, or use Store.Goto for older ticks"
+		"set a larger ecs.Options.History, or use Store.Goto for older ticks; a load begins the history again"
 	err := w.History().Rewind(5)
 	if !errors.Is(err, ErrNotHeld) || err.Error() != want {
 		t.Errorf("Rewind = %v, want %s", err, want)

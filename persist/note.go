@@ -26,14 +26,13 @@ func (s *Store) Mark(name string) error {
 }
 
 // MarkLast names the tick at which the world is, also after a rewind or a load. It writes a small
-// record of the same tick, which becomes durable as a tick does. If the tick itself
-// still waits for a record, both share one record: see [Options.CommitEvery]. Like a Commit,
-// MarkLast drops undone ticks from the history and invalidates pointers to values.
+// record of the same tick, which becomes durable as a tick does. If the tick itself still waits for
+// a record, both share one record: see [Options.CommitEvery]. Like a Commit, MarkLast drops undone
+// ticks from the history and invalidates pointers to values.
 //
-// MarkLast returns [ErrUncommitted] if the world has uncommitted changes. It returns
-// [ErrBacklog] in the same cases as [Store.Commit]. Otherwise the errors are those of [Store.Mark].
-// Functions of [ecs.World.OnRestore] cannot call MarkLast, because the store is not at the new
-// state yet.
+// MarkLast returns [ErrUncommitted] if the world has uncommitted changes. It returns [ErrBacklog]
+// in the same cases as [Store.Commit]. Otherwise the errors are those of [Store.Mark]. Functions of
+// [ecs.World.OnRestore] cannot call MarkLast, because the store is not at the new state yet.
 func (s *Store) MarkLast(name string) error {
 	if err := format.CheckName("a mark's name", name); err != nil {
 		return err
