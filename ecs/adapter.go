@@ -27,6 +27,9 @@ func (w rawWorld) Storages() []raw.Storage {
 	return all
 }
 
+// Dirty reports whether a system is running, or anything was written since the newest boundary.
+func (w rawWorld) Dirty() bool { return w.system != nil || w.written() }
+
 // A rawAdapter implements [raw.Storage] for a storage or resource.
 type rawAdapter struct {
 	AnyStorage
@@ -56,6 +59,20 @@ func (f *rawAdapter) Entities() []uint64 {
 
 func (f *rawAdapter) StoredAs(has func(name string) bool) (name string, ok bool) {
 	return f.about().storedAs(has)
+}
+
+// storedAs returns the name under which the data of s is stored: the current name or a former name.
+// has reports whether the stored data contains a name.
+func (s *spec) storedAs(has func(name string) bool) (name string, ok bool) {
+	if has(s.name) {
+		return s.name, true
+	}
+	for _, name := range s.past().former {
+		if has(name) {
+			return name, true
+		}
+	}
+	return "", false
 }
 
 func (f *rawAdapter) AppendRows(dst []byte, lo, hi int) []byte { return f.rows.appendRows(dst, lo, hi) }

@@ -119,6 +119,59 @@ func (w *World) noteAll(kind raw.OpKind, s raw.Storage, entities []Entity) {
 	}
 }
 
+// DestroyAll destroys entities, from the last to the first. It returns how many of them were alive
+// before and are dead afterwards. The argument may be a slice that w or a storage returned.
+func (w *World) DestroyAll(entities []Entity) int {
+	// Copy the slice: it may show the rows of a storage, which move during the destruction.
+	return w.destroyBatch(append(w.batch[:0], entities...))
+}
+
+// destroyTogether destroys distinct entities. If a policy refuses, all stay alive and the result is
+// false.
+func (w *World) destroyTogether(entities []Entity) bool {
+	if w.relations != nil {
+		return w.relations.destroyTogether(entities)
+	}
+	w.DestroyAll(entities)
+	return true
+}
+
+// CreateN creates n entities without components and appends them to dst, which may be nil. The
+// result is that of n calls of [World.Create]. The world does not keep the slice.
+func (w *World) CreateN(dst []Entity, n int) []Entity {
+	if n <= 0 {
+		return dst
+	}
+	if debug {
+		w.mustBeWritable("World.CreateN")
+	}
+	from := len(dst)
+	dst = w.entities.createN(dst, n)
+	w.noteAll(raw.OpCreate, nil, dst[from:])
+	if len(w.hooks.create) > 0 {
+		for _, e := range dst[from:] {
+			w.runCreateHooks(e)
+		}
+	}
+	return dst
+}
+
+// SetAll gives each of the entities a copy of v, with the same result as a loop of [Storage.Set].
+// It returns the number of alive entities. The world does not take ownership of v.
+func (s *Storage[T]) SetAll(entities []Entity, v T) int {
+	return s.setAll(entities, batchValues[T]{same: v, clone: s.data.Clone})
+}
+
+// SetEach gives entities[i] the value values[i], with the same result as a loop of [Storage.Set].
+// It returns the number of alive entities. The world takes ownership of the memory that values
+// point to. SetEach panics if the slices have different lengths.
+func (s *Storage[T]) SetEach(entities []Entity, values []T) int {
+	if len(entities) != len(values) {
+		panic("ecs: SetEach needs one value for each entity; slice the longer one to the length of the other")
+	}
+	return s.setAll(entities, batchValues[T]{each: values, differ: true})
+}
+
 // A batchValues provides the values of a batch: one value for each row, or copies of a single
 // value.
 type batchValues[T any] struct {
@@ -227,6 +280,36 @@ func (s *Storage[T]) appendRows(entities []Entity, v T) {
 	s.pointBehind(entities)
 	f := batchValues[T]{same: v, clone: s.data.Clone}
 	f.write(s.extend(entities), 0)
+}
+
+// RemoveAll removes the component from entities, from the last to the first. It returns the number
+// of entities that had the component before. The argument may be the slice that [Storage.Entities]
+// returns.
+func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
+	if debug {
+		s.mustBeWritable("RemoveAll", 0)
+	}
+	if !s.observed {
+		before := s.Len()
+		s.discardEach(entities)
+		return before - s.Len()
+	}
+	if s.group != nil || s.hooks != nil { // A group or a hook may move any row.
+		entities = slices.Clone(entities)
+	}
+	if s.removesOneByOne() { // A hook may remove a later component first.
+		n = s.w.countDistinct(entities, s.Has)
+		for _, e := range slices.Backward(entities) {
+			s.Remove(e)
+		}
+		return n
+	}
+	for _, e := range slices.Backward(entities) {
+		if s.Remove(e) {
+			n++
+		}
+	}
+	return n
 }
 
 // extend adds entities as members after the last row, and returns the new rows. The sparse entries

@@ -112,21 +112,19 @@ func zeroed[T any](s []T, n int) []T {
 	return s
 }
 
-// An equality compares values by their canonical bytes: padding does not count, NaN equals
-// itself, and -0 differs from 0. Values that cannot be encoded are compared by
-// [reflect.DeepEqual].
-type equality struct{ a, b []byte } // Scratch memory.
-
-// sameRow compares two rows.
-func sameRow[T any](q *equality, codec rowCodec[T], a, b []T) bool {
+// sameRow compares two rows by their canonical bytes: padding does not count, NaN equals itself,
+// and -0 differs from 0. If the type has no codec, sameRow compares by [reflect.DeepEqual]. It
+// encodes the rows into the buffers.
+func sameRow[T any](buffers *[2][]byte, codec rowCodec[T], a, b []T) bool {
 	switch {
 	case codec == nil:
 		return reflect.DeepEqual(a[0], b[0])
 	case plainRows(codec):
 		return sameMemory(&a[0], &b[0])
 	}
-	q.a, q.b = codec.append(q.a[:0], a), codec.append(q.b[:0], b)
-	return string(q.a) == string(q.b)
+	p, q := codec.append(buffers[0][:0], a), codec.append(buffers[1][:0], b)
+	*buffers = [2][]byte{p, q}
+	return string(p) == string(q)
 }
 
 // plainRows reports whether the canonical bytes of a row are its bytes in memory.

@@ -41,12 +41,12 @@ func mustBeCurrent(Entity)                                               {}
 func (w *World) stepping(*system.System) (end func()) { return nil }
 func (w *World) noteCreated()                         {}
 
-func (w *World) mustBeWritable(string)       {}
-func (w *World) mustBeAlone(string)          {}
-func (w *World) mustBeReadable([]raw.Use)    {}
-func (s *set) mustBeWritable(string, Entity) {}
-func (r *Resource[T]) mustBeWritable()       {}
-func (s *set) mustBeReadable(string)         {}
-func (r *Resource[T]) mustBeReadable(string) {}
-func (s *set) following() (end func())       { return nil }
-func (s *set) mustNotFollow()                {}
+func (w *World) mustBeWritable(string)        {}
+func (w *World) mustBeAlone(string)           {}
+func (w *World) mustBeReadable([]raw.Use)     {}
+func (w *World) mustReadResource(_, _ string) {}
+func (w *World) mustWriteResource(string)     {}
+func (s *set) mustBeWritable(string, Entity)  {}
+func (s *set) mustBeReadable(string)          {}
+func (s *set) following() (end func())        { return nil }
+func (s *set) mustNotFollow()                 {}

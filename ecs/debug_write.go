@@ -83,13 +83,14 @@ func (w *World) mustBeReadable(uses []raw.Use) {
 	}
 }
 
-// mustBeReadable panics if the program must not read r now.
-func (r *Resource[T]) mustBeReadable(op string) {
-	if r.w.guards.stepped == nil {
+// mustReadResource panics if the program must not read the resource now. The parameter op names the
+// method.
+func (w *World) mustReadResource(op, name string) {
+	if w.guards.stepped == nil {
 		return
 	}
-	if refused := r.w.refusesUse(r.name, raw.Reads, raw.Unused, "the resource "+naming.Shown(r.name), "schedule.Reads of the resource"); refused != nil {
-		refused.panic(op + " of " + naming.Shown(r.name))
+	if r := w.refusesUse(name, raw.Reads, raw.Unused, "the resource "+naming.Shown(name), "schedule.Reads of the resource"); r != nil {
+		r.panic(op + " of " + naming.Shown(name))
 	}
 }
 
@@ -138,14 +139,14 @@ func (s *set) mustBeWritable(op string, e Entity) {
 	r.panic(op)
 }
 
-// mustBeWritable panics if the program must not write r now.
-func (r *Resource[T]) mustBeWritable() {
-	refused := r.w.refuses()
-	if refused == nil && r.w.guards.stepped != nil {
-		refused = r.w.refusesUse(r.name, raw.Writes, raw.Unused, "the resource "+naming.Shown(r.name), "the resource")
+// mustWriteResource panics if the program must not write the resource now.
+func (w *World) mustWriteResource(name string) {
+	r := w.refuses()
+	if r == nil && w.guards.stepped != nil {
+		r = w.refusesUse(name, raw.Writes, raw.Unused, "the resource "+naming.Shown(name), "the resource")
 	}
-	if refused != nil {
-		refused.panic("a write of the resource " + naming.Shown(r.name))
+	if r != nil {
+		r.panic("a write of the resource " + naming.Shown(name))
 	}
 }
 

@@ -273,6 +273,42 @@ func (tl *timeline) lastBoundary(at uint64) int {
 	return k
 }
 
+func (w *World) newestBoundary() int {
+	for k := len(w.frames) - 1; k >= 0; k-- {
+		if w.frames[k].tick {
+			return k
+		}
+	}
+	return -1
+}
+
+// newestRecorded returns the position of the newest tick boundary that has a record, or -1.
+func (w *World) newestRecorded() int {
+	k := w.newestBoundary()
+	for k >= 0 && (!w.frames[k].tick || w.frames[k].deferred) {
+		k--
+	}
+	return k
+}
+
+// numbers returns the sequence numbers of the newest recorded tick.
+func (w *World) numbers() (n seqs) {
+	if k := w.newestRecorded(); k >= 0 {
+		n = w.frames[k].seq
+	}
+	return n
+}
+
+// written reports whether anything was written since the newest boundary.
+func (w *World) written() bool {
+	for i := max(0, w.newestBoundary()); i < len(w.frames); i++ {
+		if len(w.frames[i].Touched) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // anyCheckpoint reports whether the program holds a checkpoint.
 func (tl *timeline) anyCheckpoint() bool { return len(tl.frames)-tl.removed > tl.ticks }
 
@@ -314,4 +350,24 @@ func (w *World) dropForward() {
 	clear(w.forward)
 	w.forward = w.forward[:0]
 	w.settle()
+}
+
+// forgetFrames drops all frames, including undone ones.
+func (w *World) forgetFrames() {
+	w.invalidatePins(0)
+	w.dropForward()
+	for len(w.frames) > 0 {
+		w.release(w.oldest)
+	}
+	w.newSpan()
+}
+
+// restart begins a new history at the current state.
+func (w *World) restart(n seqs) {
+	w.forgetFrames()
+	w.ops = nil
+	w.updateObserved()
+	if w.keepsTicks() {
+		w.pushTick(n)
+	}
 }

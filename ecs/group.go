@@ -43,6 +43,29 @@ type Group struct {
 	at   []int // Buffer of packEntity: the entity's row in each set.
 }
 
+// NewGroup creates a group of two or more storages of w. It packs the entities that have all of
+// these components, in the order of the storage with the fewest rows. This counts as a change of
+// the world. A query over all components of a group finds one run.
+//
+// If w already has a group of the same storages in the same order, NewGroup returns that group. A
+// storage may belong to only one group, and must not be NoRewind or [Indexed]. Otherwise NewGroup
+// returns an error. A clone has the groups of the original.
+//
+// New members are packed at once. Members may be unpacked after a rewind to a state before
+// NewGroup, or after a Load of data saved without the group. The next Commit, or [Group.Pack],
+// packs them.
+func (w *World) NewGroup(storages ...AnyStorage) (*Group, error) {
+	for _, g := range w.groups {
+		if slices.EqualFunc(g.sets, storages, func(a *set, b AnyStorage) bool { return a.storage == b }) {
+			return g, nil
+		}
+	}
+	if err := w.checkGroup(storages); err != nil {
+		return nil, fmt.Errorf("ecs: bad group: %w", err)
+	}
+	return w.group(storages), nil
+}
+
 // group creates a group of storages that checkGroup accepts.
 func (w *World) group(storages []AnyStorage) *Group {
 	g := w.newGroup(storages)

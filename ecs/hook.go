@@ -97,6 +97,16 @@ func (w *World) bareTicks() bool {
 	return w.options.History == 0 && !w.hooks.keepsTick && !w.deferring()
 }
 
+// deferring reports whether the recorder may defer ticks. If so, frames save old values even in a
+// world without a history.
+func (w *World) deferring() bool {
+	if len(w.recorders) != 1 {
+		return false
+	}
+	d, ok := w.recorders[0].(raw.Deferrer)
+	return ok && d.Defers()
+}
+
 // ensureHooks returns the hooks of s, and creates them if s has none.
 func (s *set) ensureHooks() *setHooks {
 	if s.hooks == nil {
@@ -283,6 +293,12 @@ func (w *World) updateObserved() {
 		w.hooked = s.updateObserved() || w.hooked
 	}
 	w.watched = w.hooked || w.relations != nil
+}
+
+// note adds an operation to the operations of the open frame. s is nil for operations on no
+// storage.
+func (w *World) note(kind raw.OpKind, s raw.Storage, e Entity) {
+	*w.ops = append(*w.ops, raw.Op{Kind: kind, Entity: uint64(e), Storage: s})
 }
 
 // updateObserved updates the flags of s. It returns true if s has a group or hooks.

@@ -18,6 +18,11 @@ import (
 // A storageState is a [raw.StorageState] while it is loaded into a world.
 type storageState raw.StorageState
 
+// A loadedStorage is a [Storage] or a [Resource] of any type.
+type loadedStorage interface {
+	prepare(s *storageState, pages []*track.Page, owned, regap bool) (put func(), err error)
+}
+
 // gap reports whether the given row is a gap.
 func (s *storageState) gap(row int) bool {
 	return s.Indexed && Entity(s.Entities[row]) == Vacant
@@ -86,16 +91,6 @@ func stateError(err error) error {
 		return fmt.Errorf("ecs: %w", err)
 	}
 	return fmt.Errorf("%w: %w", raw.ErrState, err)
-}
-
-// restart begins a new history at the current state.
-func (w *World) restart(n seqs) {
-	w.forgetFrames()
-	w.ops = nil
-	w.updateObserved()
-	if w.keepsTicks() {
-		w.pushTick(n)
-	}
 }
 
 // wrapError adds to err the component name and, if known, the entity. A nil err stays nil.
@@ -378,19 +373,6 @@ func checkAlive(state *raw.State, plans []*plan, rows []uint32) error {
 		}
 		return nil
 	})
-}
-
-// sparsePages builds a sparse array in which the row of entities[i] is i.
-func sparsePages(entities []Entity) []*track.Page {
-	a := track.Sparse{Pages: []*track.Page{}}
-	for row, e := range entities {
-		p := a.Page(e.Index())
-		if p == nil {
-			p = a.Grow(e.Index())
-		}
-		p.Rows[e&pageMask] = uint32(row)
-	}
-	return a.Pages
 }
 
 // decodeRows returns the n rows of s. If owned is true, the result may share the memory of s.Rows.

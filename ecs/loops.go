@@ -87,7 +87,7 @@ func runningLoops() (n int) {
 	frames := runtime.CallersFrames(callers)
 	for more := true; more; {
 		var f runtime.Frame
-		if f, more = frames.Next(); f.File == file+"query_gen.go" || f.File == file+"storage.go" && strings.Contains(f.Function, ").All") {
+		if f, more = frames.Next(); f.File == file+"query_gen.go" || f.File == file+"iterate.go" && strings.Contains(f.Function, ").All") {
 			n++
 		}
 	}

@@ -209,7 +209,6 @@ func (w *World) Shrink() {
 	w.compactFrames()
 	w.frames, w.forward = track.Fitting(w.frames), track.Fitting(w.forward)
 	w.lists, w.from, w.used, w.batch, w.change = nil, nil, nil, nil, change{}
-	w.change.init(w)
 	w.clock.Seen.Shrink()
 	w.newSpan()
 }

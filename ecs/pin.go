@@ -246,9 +246,3 @@ func (s *Storage[T]) pinPart() *pinPart {
 	part.data = pinColumn(part, &s.data, s.rows.N, s.adapter.encodeRows)
 	return part
 }
-
-func (r *Resource[T]) pinPart() *pinPart {
-	part := new(pinPart)
-	part.data = pinColumn(part, &r.data, r.rows.N, r.adapter.encodeRows)
-	return part
-}

@@ -1,6 +1,8 @@
 package ecs
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // A progress records which entities of a driver a loop has visited. The entities in rows below the
 // field next are visited, and the entities in later rows are not. But the loop body may move an

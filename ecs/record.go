@@ -8,12 +8,6 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// note adds an operation to the operations of the open frame. s is nil for operations on no
-// storage.
-func (w *World) note(kind raw.OpKind, s raw.Storage, e Entity) {
-	*w.ops = append(*w.ops, raw.Op{Kind: kind, Entity: uint64(e), Storage: s})
-}
-
 // Attach makes r a recorder of w. seq is the sequence number of the current state.
 func (w rawWorld) Attach(r raw.Recorder, seq uint64) error {
 	k, n := w.recorderAt(r), w.numbers()
@@ -64,74 +58,6 @@ func (w rawWorld) Detach(r raw.Recorder) error {
 // recorderAt returns the position of r among the recorders, or -1.
 func (w *World) recorderAt(r raw.Recorder) int { return slices.Index(w.recorders, r) }
 
-// A seqs has a sequence number of each recorder for a tick. It is immutable.
-type seqs struct {
-	first  uint64
-	others []uint64
-}
-
-// of returns the sequence number of recorder k, or 0 if k is -1.
-func (n seqs) of(k int) uint64 {
-	switch {
-	case k == 0:
-		return n.first
-	case k > 0 && k <= len(n.others):
-		return n.others[k-1]
-	}
-	return 0
-}
-
-// with returns a copy of n with the number seq of recorder k.
-func (n seqs) with(k int, seq uint64) seqs {
-	if k == 0 {
-		n.first = seq
-		return n
-	}
-	n.others = slices.Clone(n.others)
-	if k <= len(n.others) {
-		n.others[k-1] = seq
-	} else {
-		n.others = append(n.others, seq)
-	}
-	return n
-}
-
-// without returns a copy of n without the number of recorder k.
-func (n seqs) without(k int) seqs {
-	switch {
-	case k > len(n.others):
-		return n
-	case k == 0 && len(n.others) == 0:
-		return seqs{}
-	case k == 0:
-		return seqs{n.others[0], n.others[1:]}
-	}
-	return seqs{n.first, slices.Delete(slices.Clone(n.others), k-1, k)}
-}
-
-// forgetFrames drops all frames, including undone ones.
-func (w *World) forgetFrames() {
-	w.invalidatePins(0)
-	w.dropForward()
-	for len(w.frames) > 0 {
-		w.release(w.oldest)
-	}
-	w.newSpan()
-}
-
-// Dirty reports whether a system is running, or anything was written since the newest boundary.
-func (w rawWorld) Dirty() bool { return w.system != nil || w.written() }
-
-// written reports whether anything was written since the newest boundary.
-func (w *World) written() bool {
-	for i := max(0, w.newestBoundary()); i < len(w.frames); i++ {
-		if len(w.frames[i].Touched) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // Written returns the names of what was written since the newest boundary.
 func (w rawWorld) Written() (names []string) {
 	touched := map[*track.Tracker]bool{}
@@ -175,44 +101,6 @@ func (w rawWorld) Held(r raw.Recorder) (oldest, newest uint64) {
 // Seq returns the sequence number that the first recorder gave to the newest tick boundary.
 func (w rawWorld) Seq() uint64 { return w.numbers().first }
 
-// numbers returns the sequence numbers of the newest recorded tick.
-func (w *World) numbers() (n seqs) {
-	if k := w.newestRecorded(); k >= 0 {
-		n = w.frames[k].seq
-	}
-	return n
-}
-
-// newestRecorded returns the position of the newest tick boundary that has a record, or -1.
-func (w *World) newestRecorded() int {
-	k := w.newestBoundary()
-	for k >= 0 && (!w.frames[k].tick || w.frames[k].deferred) {
-		k--
-	}
-	return k
-}
-
-func (w *World) newestBoundary() int {
-	for k := len(w.frames) - 1; k >= 0; k-- {
-		if w.frames[k].tick {
-			return k
-		}
-	}
-	return -1
-}
-
-// A change is the [raw.Change] that the recorders receive, with its buffers.
-type change struct {
-	raw.Change
-	// The record has the changes since the start of the frame with this id.
-	from             uint64
-	entities, values []raw.Range // Results of storageChange.
-	ops              []raw.Op    // Operations of several frames.
-	old              oldRows
-}
-
-func (c *change) init(w *World) { c.Of, c.Before = w.storageChange, w.eachBefore }
-
 // recordTick passes the ending tick to the recorders, or defers it. It returns the frame for the
 // next tick.
 func (w *World) recordTick() frame {
@@ -232,16 +120,6 @@ func (w *World) deferTick() bool {
 	w.recording = true
 	defer func() { w.recording = false }()
 	return w.recorders[0].(raw.Deferrer).Defer(w.tick+1, w.frames[w.newestRecorded()].at)
-}
-
-// deferring reports whether the recorder may defer ticks. If so, frames save old values even in a
-// world without a history.
-func (w *World) deferring() bool {
-	if len(w.recorders) != 1 {
-		return false
-	}
-	d, ok := w.recorders[0].(raw.Deferrer)
-	return ok && d.Defers()
 }
 
 // Deferred reports whether the newest tick is not recorded yet.
@@ -300,6 +178,9 @@ func (w *World) record(tick uint64, late bool) (n seqs) {
 		end = w.newestBoundary() // The frame that begins here belongs to the next tick.
 	}
 	from, frames, c := &w.frames[first], w.frames[first:end], &w.change
+	if c.Of == nil { // A method value is an allocation, so each is made once.
+		c.Of, c.Before = w.storageChange, w.eachBefore
+	}
 	c.World, c.Tick, c.ParentTick, c.Late, c.from = w.Raw(), tick, from.at, late, from.ID
 	c.Entities, c.Storages, c.Ops = w.registryChange(c.Entities.Rows[:0]), c.Storages[:0], nil
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
@@ -384,35 +265,6 @@ func (w *World) collect(ranges []raw.Range, sorted bool, before, n int) []raw.Ra
 	return ranges
 }
 
-// written returns the ranges of rows below limit that were written. The log l has an entry for each
-// frame in which its storage or the registry changed. written reads the entries from position k on.
-// It appends to ranges, which must be empty. If sorted is true, the result is ascending and
-// disjoint.
-func written(l *track.Log, ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool) {
-	sorted = true
-	last := 0
-	l.SavedRuns(k, func(runs []track.Run) {
-		for _, r := range runs {
-			lo, hi := int(r.Row), min(int(r.Row+r.N), limit)
-			if lo < hi {
-				sorted = sorted && lo >= last
-				last = hi
-				ranges = appendRange(ranges, lo, hi)
-			}
-		}
-	})
-	return ranges, sorted
-}
-
-// appendRange appends rows lo to hi-1 to ranges. If possible, it extends the last range.
-func appendRange(ranges []raw.Range, lo, hi int) []raw.Range {
-	if k := len(ranges) - 1; k >= 0 && ranges[k].First+ranges[k].N == lo {
-		ranges[k].N += hi - lo
-		return ranges
-	}
-	return append(ranges, raw.Range{First: lo, N: hi - lo})
-}
-
 // sortRanges makes ranges ascending and disjoint. For a long list it uses a set of rows, which
 // takes linear time.
 func (w *World) sortRanges(ranges []raw.Range) []raw.Range {
@@ -441,17 +293,6 @@ func (w *World) sortRanges(ranges []raw.Range) []raw.Range {
 //
 // A frame that serves only recorders (a bare frame) usually saves no old values. But it saves those
 // of such rows.
-
-// oldRows reads the values of rows before the tick.
-type oldRows struct {
-	spans     track.Spans
-	then, now []byte // Buffers for encoded rows.
-}
-
-// keepsOld reports whether even bare frames save the old values of rows.
-func (s *spec) keepsOld() bool {
-	return s.layout != nil && s.layout.Width() > raw.LargeRow && !s.noPersist
-}
 
 // eachBefore calls f for each row of the storage that existed before the tick and that the tick
 // wrote.

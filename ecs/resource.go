@@ -38,7 +38,7 @@ func newResource[T any](w *World, s typedSpec[T], value T) *Resource[T] {
 // read-only: see [Storage.Get].
 func (r *Resource[T]) Get() T {
 	if debug {
-		r.mustBeReadable("Get")
+		r.w.mustReadResource("Get", r.name)
 	}
 	return r.data.Live[0]
 }
@@ -48,7 +48,7 @@ func (r *Resource[T]) Get() T {
 // the world, and always points to the current value.
 func (r *Resource[T]) Read() *T {
 	if debug {
-		r.mustBeReadable("Read")
+		r.w.mustReadResource("Read", r.name)
 	}
 	return &r.data.Live[0]
 }
@@ -57,7 +57,7 @@ func (r *Resource[T]) Read() *T {
 // until the next Checkpoint, Commit, Restore, Release or Seek.
 func (r *Resource[T]) Mut() *T {
 	if debug {
-		r.mustBeWritable()
+		r.w.mustWriteResource(r.name)
 	}
 	r.rows.Open()
 	r.data.Touch(0)
@@ -127,6 +127,12 @@ func (r *Resource[T]) sparseSet() *set { return nil }
 
 func (r *Resource[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Range, bool) {
 	return written(&r.data.Log, ranges, k, limit)
+}
+
+func (r *Resource[T]) pinPart() *pinPart {
+	part := new(pinPart)
+	part.data = pinColumn(part, &r.data, r.rows.N, r.adapter.encodeRows)
+	return part
 }
 
 // A ticking value changes at the end of each tick, as a part of the tick. [Events] are ticking.

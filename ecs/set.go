@@ -72,6 +72,9 @@ type set struct {
 	storage componentRows
 }
 
+// A scratch is a ranking of any type of values.
+type scratch interface{ room() int64 }
+
 func (s *set) init(w *World, storage componentRows, kind Kind, exempt bool) {
 	s.w, s.storage, s.pointed = w, storage, track.NoRow
 	s.rows.Init(&w.clock, exempt, &s.dense.Log)
@@ -125,6 +128,19 @@ func (s *set) buildSparse() {
 		}
 		s.sparse.Pages = s.w.identity((s.rows.N + pageMask) >> pageBits)
 	}
+}
+
+// sparsePages builds a sparse array in which the row of entities[i] is i.
+func sparsePages(entities []Entity) []*track.Page {
+	a := track.Sparse{Pages: []*track.Page{}}
+	for row, e := range entities {
+		p := a.Page(e.Index())
+		if p == nil {
+			p = a.Grow(e.Index())
+		}
+		p.Rows[e&pageMask] = uint32(row)
+	}
+	return a.Pages
 }
 
 // A follower is an index that reads the writes to a set.

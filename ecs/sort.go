@@ -1,6 +1,108 @@
 package ecs
 
-import "slices"
+import (
+	"slices"
+	"unsafe"
+)
+
+// SortFunc sorts the rows in ascending order, as defined by cmp. Rows that compare equal keep their
+// order. cmp must not change the world. Do not sort a storage inside a loop over it.
+//
+// In a storage of a [Group], the members stay in front. SortFunc sorts the members and moves their
+// rows in all storages of the group. It sorts the other rows separately.
+//
+// The order of rows is state: a restore restores it, and a journal records it. Only rows that move
+// count as written. SortFunc costs O(n log n) comparisons, or O(n) if the rows are already sorted.
+// It panics for an [Indexed] storage. An [Ordered] storage keeps its order of iteration.
+func (s *Storage[T]) SortFunc(cmp func(a, b T) int) {
+	rows := s.data.Live
+	s.arrange(func(from []uint32) {
+		switch {
+		case sorted(from, rows, cmp):
+		case unsafe.Sizeof(*new(T)) > maxRanked:
+			sortRows(&s.set, from, func(row uint32) *T { return &rows[row] }, func(a, b *T) int { return cmp(*a, *b) })
+		default:
+			sortRows(&s.set, from, func(row uint32) T { return rows[row] }, cmp)
+		}
+	})
+}
+
+// SortEntities is like [Storage.SortFunc], but takes a function that compares entities, by index or
+// by their components in other storages.
+func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
+	rows := s.dense.Live
+	s.arrange(func(from []uint32) {
+		if !sorted(from, rows, cmp) {
+			sortRows(&s.set, from, func(row uint32) Entity { return rows[row] }, cmp)
+		}
+	})
+}
+
+// SortLike moves the entities that are also in another storage to the front, in the same order as
+// in that storage. The remaining entities follow in their previous order. A query over both
+// storages then finds long runs, until entities are added or removed. A [Group] keeps this order
+// permanently.
+//
+// It costs O(rows of both), and a write for each row that moves. The rules are those of
+// [Storage.SortFunc]. SortLike panics if the argument other is a resource or belongs to another
+// world.
+func (s *Storage[T]) SortLike(other AnyStorage) {
+	o := s.w.mustBeComponent("SortLike", other)
+	s.arrange(func(from []uint32) { sortLike(from, &s.set, o) })
+}
+
+// Align moves the entities that are in all given storages to the front of each storage, in the
+// order of the first storage:
+//
+//	positions     | x | a | b | y | c |         | a | b | c | y | x |
+//	velocities    | c | w | b | a |        →    | a | b | c | w |
+//
+// A query over some of these components then finds consecutive rows, and visits them at the speed
+// of a loop over slices. Later changes scatter the rows again, unlike in a [Group], and cost no
+// more than before. Call Align at a time when a delay does no harm, such as behind a loading
+// screen.
+//
+// It costs O(rows of all storages), and a write for each row that moves. Rows that are already in
+// place are not written. Pass the storage whose order should stay as the first argument. The last
+// of several calls determines the order of a storage.
+//
+// The order of rows is state, as with [Storage.SortFunc]: a restore restores it, and a journal
+// records it. Peers that must stay equal must make the same call in the same tick. A running loop
+// over one of the storages panics if its rows move.
+//
+// In a storage of a group, the group's members stay in front. An [Ordered] storage keeps its order
+// of iteration. A NoRewind storage is not restored together with the others. Align panics and moves
+// nothing if a given storage is [Indexed], is a resource, or belongs to another world.
+func (w *World) Align(storages ...AnyStorage) {
+	w.align(w.mustAlign(make([]*set, 0, 8), storages))
+}
+
+// mustAlign appends the sets of storages to sets. It panics if the rows of a storage cannot move.
+func (w *World) mustAlign(sets []*set, storages []AnyStorage) []*set {
+	for _, s := range storages {
+		if sets = append(sets, w.mustBeComponent("Align", s)); s.Kind() == Indexed {
+			panic("ecs: Align with " + s.Name() + ", which is Indexed, and its rows cannot move; leave it out, or register it as another kind")
+		}
+	}
+	return sets
+}
+
+// align moves the entities that all sets have to the front of each set, in the same order.
+func (w *World) align(sets []*set) {
+	if len(sets) < 2 {
+		return
+	}
+	common := w.batch[:0]
+	for _, e := range sets[0].members() {
+		if !slices.ContainsFunc(sets[1:], func(s *set) bool { return !s.Has(e) }) {
+			common = append(common, e)
+		}
+	}
+	w.batch = common
+	for _, s := range sets {
+		s.arrange(func(from []uint32) { s.bringForward(from, common) })
+	}
+}
 
 // arrange moves the rows of s into a new order. It passes row numbers to the function plan, which
 // must sort them into this order. arrange calls plan twice: for the rows of group members, which
@@ -53,9 +155,6 @@ type ranked[V any] struct {
 
 // A ranking is a buffer for sorting rows.
 type ranking[V any] struct{ rows, half []ranked[V] }
-
-// A scratch is a ranking of any type of values.
-type scratch interface{ room() int64 }
 
 // sorted reports whether the values of the given rows are in order. from: the row numbers, which
 // are consecutive.
@@ -158,33 +257,6 @@ func likeAlready(from []uint32, s, other *set) bool {
 		last = at
 	}
 	return true
-}
-
-// mustAlign appends the sets of storages to sets. It panics if the rows of a storage cannot move.
-func (w *World) mustAlign(sets []*set, storages []AnyStorage) []*set {
-	for _, s := range storages {
-		if sets = append(sets, w.mustBeComponent("Align", s)); s.Kind() == Indexed {
-			panic("ecs: Align with " + s.Name() + ", which is Indexed, and its rows cannot move; leave it out, or register it as another kind")
-		}
-	}
-	return sets
-}
-
-// align moves the entities that all sets have to the front of each set, in the same order.
-func (w *World) align(sets []*set) {
-	if len(sets) < 2 {
-		return
-	}
-	common := w.batch[:0]
-	for _, e := range sets[0].members() {
-		if !slices.ContainsFunc(sets[1:], func(s *set) bool { return !s.Has(e) }) {
-			common = append(common, e)
-		}
-	}
-	w.batch = common
-	for _, s := range sets {
-		s.arrange(func(from []uint32) { s.bringForward(from, common) })
-	}
 }
 
 // bringForward reorders the row numbers in from, which are consecutive before the call. The rows of

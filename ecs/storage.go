@@ -2,11 +2,7 @@ package ecs
 
 import (
 	"fmt"
-	"iter"
-	"math/bits"
 	"reflect"
-	"slices"
-	"unsafe"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/layout"
@@ -102,6 +98,11 @@ func (s *spec) Name() string { return s.name }
 // Kind returns the kind of the storage, which determines how rows are found and ordered.
 func (s *spec) Kind() Kind { return s.kind }
 
+// keepsOld reports whether even bare frames save the old values of rows.
+func (s *spec) keepsOld() bool {
+	return s.layout != nil && s.layout.Width() > raw.LargeRow && !s.noPersist
+}
+
 // Len returns the number of entities that have the component.
 func (s *set) Len() int { return s.rows.N - s.rows.Extra }
 
@@ -146,67 +147,6 @@ func (s *Storage[T]) MutValues() []T {
 	return s.Values()
 }
 
-// All iterates over the entities and components in dense order, or in the order of entity indices
-// for an [Ordered] storage. Components are copies, but share the memory of slices, maps and
-// pointers as in [Storage.Get]. To write components, use a query.
-//
-// The loop may change the world by the rules of [Query1]: it may destroy any entity, and add and
-// remove any component.
-func (s *Storage[T]) All() iter.Seq2[Entity, T] {
-	return func(yield func(Entity, T) bool) {
-		if s.byIndex {
-			s.inOrder(yield)
-			return
-		}
-		if debug {
-			s.mustBeReadable("All")
-		}
-		var p progress
-		p.begin(&s.set)
-		w := s.w
-		for lo, hi, more := p.take(&s.set); more; lo, hi, more = p.take(&s.set) {
-			entities, values, visited := s.dense.Live[lo:hi], s.data.Live[lo:hi], p.ahead
-			changes := w.changes
-			for i, e := range entities {
-				if e == Vacant || visited != nil && visited.has(e) && !p.back {
-					continue
-				}
-				if !yield(e, values[i]) {
-					p.end(&s.set)
-					return
-				}
-				if w.changes != changes {
-					s.mustKeepOrder(s.Name, e, changes)
-					p.mustFollow(&s.set, lo+i, s.Name, e)
-					break
-				}
-			}
-		}
-		p.end(&s.set)
-	}
-}
-
-// inOrder is All in the order of entity indices.
-func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
-	changes := s.w.changes
-	for b, word := scan(s.mask, 0); b >= 0; b, word = scan(s.mask, b+1) {
-		for word != 0 {
-			i := uint32(b<<6 + bits.TrailingZeros64(word))
-			word &= word - 1
-			r := s.sparse.Page(i).Rows[i&pageMask]
-			e := s.dense.Live[r]
-			if !yield(e, s.data.Live[r]) {
-				return
-			}
-			if s.w.changes != changes {
-				s.mustKeepOrder(s.Name, e, changes)
-				changes = s.w.changes
-				word = s.mask.word(b) &^ (1<<(i&63+1) - 1) // Bits of indices above e.
-			}
-		}
-	}
-}
-
 // Clear removes the component from all entities.
 //
 // It costs O(1): it sets the number of rows to 0 and leaves the rows in memory. For types with
@@ -219,106 +159,6 @@ func (s *Storage[T]) Clear() {
 		return
 	}
 	s.discardAll()
-}
-
-// Drain iterates over the entities and copies of their components, from the last row to the first.
-// It removes each component before it visits the entity. It ends when the storage is empty, so it
-// also visits entities that the loop adds. A storage can thus serve as a work queue. A loop that
-// ends early leaves the remaining components.
-//
-// The loop body may restore a checkpoint that it created in the same iteration, as [World.Try]
-// does. A restore of an older checkpoint makes removed rows live again. Drain then panics, because
-// the loop could run forever. For NoRewind components it continues, because they are not restored.
-func (s *Storage[T]) Drain() iter.Seq2[Entity, T] {
-	return func(yield func(Entity, T) bool) {
-		loop := s.w.drains.begin()
-		defer loop.end()
-		for visited := true; visited; {
-			visited = false
-			for row := s.rows.N - 1; row >= 0; row = min(row, s.rows.N) - 1 {
-				e := s.dense.Live[row]
-				if e == Vacant {
-					continue
-				}
-				v := s.adapter.copy(s.data.Live[row])
-				// The loop may run in an OnRemove hook for e. Remove then does nothing, so skip e.
-				if s.Remove(e); s.row(e) >= 0 {
-					continue
-				}
-				s.mustBeTaken(loop) // A hook may have undone the removal.
-				loop.take(e, s.w.openFrame())
-				if visited = true; !yield(e, v) {
-					return
-				}
-				s.mustBeTaken(loop)
-				if s.set.kind != Indexed {
-					row = s.rows.N
-				}
-			}
-		}
-	}
-}
-
-// openFrame returns the id of the open frame, or 0 if there is none.
-func (w *World) openFrame() uint64 {
-	if w.clock.Frame == nil {
-		return 0
-	}
-	return w.clock.Frame.ID
-}
-
-// mustBeTaken panics if a restore has undone the last removal of the loop.
-func (s *Storage[T]) mustBeTaken(loop *drainLoop) {
-	if loop.undone && !s.noRewind {
-		panic(fmt.Sprintf("ecs: a loop over Drain of %s continues after a restore to a state before %v was removed; end the loop after such a restore, or create the checkpoint in the loop",
-			s.name, loop.taken))
-	}
-}
-
-// SetAll gives each of the entities a copy of v, with the same result as a loop of [Storage.Set].
-// It returns the number of alive entities. The world does not take ownership of v.
-func (s *Storage[T]) SetAll(entities []Entity, v T) int {
-	return s.setAll(entities, batchValues[T]{same: v, clone: s.data.Clone})
-}
-
-// SetEach gives entities[i] the value values[i], with the same result as a loop of [Storage.Set].
-// It returns the number of alive entities. The world takes ownership of the memory that values
-// point to. SetEach panics if the slices have different lengths.
-func (s *Storage[T]) SetEach(entities []Entity, values []T) int {
-	if len(entities) != len(values) {
-		panic("ecs: SetEach needs one value for each entity; slice the longer one to the length of the other")
-	}
-	return s.setAll(entities, batchValues[T]{each: values, differ: true})
-}
-
-// RemoveAll removes the component from entities, from the last to the first. It returns the number
-// of entities that had the component before. The argument may be the slice that [Storage.Entities]
-// returns.
-func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
-	if debug {
-		s.mustBeWritable("RemoveAll", 0)
-	}
-	if !s.observed {
-		before := s.Len()
-		s.discardEach(entities)
-		return before - s.Len()
-	}
-	if s.group != nil || s.hooks != nil { // A group or a hook may move any row.
-		entities = slices.Clone(entities)
-	}
-	if s.removesOneByOne() { // A hook may remove a later component first.
-		n = s.w.countDistinct(entities, s.Has)
-		for _, e := range slices.Backward(entities) {
-			s.Remove(e)
-		}
-		return n
-	}
-	for _, e := range slices.Backward(entities) {
-		if s.Remove(e) {
-			n++
-		}
-	}
-	return n
 }
 
 // Reserve allocates memory for n components of entities with indices below n. Up to that number,
@@ -343,52 +183,6 @@ func (s *Storage[T]) Reserve(n int) {
 	for first := 0; first < n; first += pageMask + 1 {
 		s.page(uint32(first))
 	}
-}
-
-// SortFunc sorts the rows in ascending order, as defined by cmp. Rows that compare equal keep their
-// order. cmp must not change the world. Do not sort a storage inside a loop over it.
-//
-// In a storage of a [Group], the members stay in front. SortFunc sorts the members and moves their
-// rows in all storages of the group. It sorts the other rows separately.
-//
-// The order of rows is state: a restore restores it, and a journal records it. Only rows that move
-// count as written. SortFunc costs O(n log n) comparisons, or O(n) if the rows are already sorted.
-// It panics for an [Indexed] storage. An [Ordered] storage keeps its order of iteration.
-func (s *Storage[T]) SortFunc(cmp func(a, b T) int) {
-	rows := s.data.Live
-	s.arrange(func(from []uint32) {
-		switch {
-		case sorted(from, rows, cmp):
-		case unsafe.Sizeof(*new(T)) > maxRanked:
-			sortRows(&s.set, from, func(row uint32) *T { return &rows[row] }, func(a, b *T) int { return cmp(*a, *b) })
-		default:
-			sortRows(&s.set, from, func(row uint32) T { return rows[row] }, cmp)
-		}
-	})
-}
-
-// SortEntities is like [Storage.SortFunc], but takes a function that compares entities, by index or
-// by their components in other storages.
-func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
-	rows := s.dense.Live
-	s.arrange(func(from []uint32) {
-		if !sorted(from, rows, cmp) {
-			sortRows(&s.set, from, func(row uint32) Entity { return rows[row] }, cmp)
-		}
-	})
-}
-
-// SortLike moves the entities that are also in another storage to the front, in the same order as
-// in that storage. The remaining entities follow in their previous order. A query over both
-// storages then finds long runs, until entities are added or removed. A [Group] keeps this order
-// permanently.
-//
-// It costs O(rows of both), and a write for each row that moves. The rules are those of
-// [Storage.SortFunc]. SortLike panics if the argument other is a resource or belongs to another
-// world.
-func (s *Storage[T]) SortLike(other AnyStorage) {
-	o := s.w.mustBeComponent("SortLike", other)
-	s.arrange(func(from []uint32) { sortLike(from, &s.set, o) })
 }
 
 // Mask returns the indices of the entities that have the component. It always shows the current
@@ -477,7 +271,6 @@ type AnyStorage interface {
 	tracked() *track.Tracker
 	sparseSet() *set // Returns nil for a resource.
 	valuesWritten(ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool)
-	prepare(s *storageState, pages []*track.Page, owned, regap bool) (put func(), err error)
 	cloneInto(*World)
 	blankInto(*World)
 	pinPart() *pinPart

@@ -68,7 +68,7 @@ type World struct {
 	system        *string                  // Name of the running system, or nil.
 	guards        guards                   //nolint:unused // Used only in a debug build.
 
-	equal      equality
+	equal      [2][]byte   // Buffers for comparing rows.
 	from, used []uint32    // Buffers for sorting.
 	batch      []Entity    // Buffer for batches.
 	finding    *listBuffer // Buffer for joins.
@@ -79,7 +79,6 @@ type World struct {
 func NewWorld(options Options) *World {
 	w := &World{options: options, names: make(map[string]AnyStorage), former: make(map[string]AnyStorage)}
 	w.clock.Span, w.clock.End = 1, w.dropForward
-	w.change.init(w)
 	w.entities.init(w)
 	w.noteCreated()
 	if options.History > 0 {
@@ -197,38 +196,11 @@ func (w *World) Destroy(e Entity) bool {
 	return true
 }
 
-// CreateN creates n entities without components and appends them to dst, which may be nil. The
-// result is that of n calls of [World.Create]. The world does not keep the slice.
-func (w *World) CreateN(dst []Entity, n int) []Entity {
-	if n <= 0 {
-		return dst
-	}
-	if debug {
-		w.mustBeWritable("World.CreateN")
-	}
-	from := len(dst)
-	dst = w.entities.createN(dst, n)
-	w.noteAll(raw.OpCreate, nil, dst[from:])
-	if len(w.hooks.create) > 0 {
-		for _, e := range dst[from:] {
-			w.runCreateHooks(e)
-		}
-	}
-	return dst
-}
-
 // Reserve allocates memory for a total of n entities. Up to that number, creating an entity
 // allocates no memory. Reserve costs O(n) if the registry must grow.
 //
 // Reserve has no visible effect except on [World.MemoryUsage]. [World.Shrink] frees unused memory.
 func (w *World) Reserve(n int) { w.entities.reserve(min(n, maxIndices)) }
-
-// DestroyAll destroys entities, from the last to the first. It returns how many of them were alive
-// before and are dead afterwards. The argument may be a slice that w or a storage returned.
-func (w *World) DestroyAll(entities []Entity) int {
-	// Copy the slice: it may show the rows of a storage, which move during the destruction.
-	return w.destroyBatch(append(w.batch[:0], entities...))
-}
 
 // KeepOnly removes all components from e except those of keep, in the order of registration. It
 // returns how many components of e it removed. If keep is empty, it removes all components.
@@ -388,55 +360,6 @@ func (w *World) AliveBits() Bits { return Bits{&w.entities} }
 // remove its index from the mask, because a later entity may have the same index.
 func (w *World) NewMask() *Mask { return newMask(w, false) }
 
-// NewGroup creates a group of two or more storages of w. It packs the entities that have all of
-// these components, in the order of the storage with the fewest rows. This counts as a change of
-// the world. A query over all components of a group finds one run.
-//
-// If w already has a group of the same storages in the same order, NewGroup returns that group. A
-// storage may belong to only one group, and must not be NoRewind or [Indexed]. Otherwise NewGroup
-// returns an error. A clone has the groups of the original.
-//
-// New members are packed at once. Members may be unpacked after a rewind to a state before
-// NewGroup, or after a Load of data saved without the group. The next Commit, or [Group.Pack],
-// packs them.
-func (w *World) NewGroup(storages ...AnyStorage) (*Group, error) {
-	for _, g := range w.groups {
-		if slices.EqualFunc(g.sets, storages, func(a *set, b AnyStorage) bool { return a.storage == b }) {
-			return g, nil
-		}
-	}
-	if err := w.checkGroup(storages); err != nil {
-		return nil, fmt.Errorf("ecs: bad group: %w", err)
-	}
-	return w.group(storages), nil
-}
-
-// Align moves the entities that are in all given storages to the front of each storage, in the
-// order of the first storage:
-//
-//	positions     | x | a | b | y | c |         | a | b | c | y | x |
-//	velocities    | c | w | b | a |        →    | a | b | c | w |
-//
-// A query over some of these components then finds consecutive rows, and visits them at the speed
-// of a loop over slices. Later changes scatter the rows again, unlike in a [Group], and cost no
-// more than before. Call Align at a time when a delay does no harm, such as behind a loading
-// screen.
-//
-// It costs O(rows of all storages), and a write for each row that moves. Rows that are already in
-// place are not written. Pass the storage whose order should stay as the first argument. The last
-// of several calls determines the order of a storage.
-//
-// The order of rows is state, as with [Storage.SortFunc]: a restore restores it, and a journal
-// records it. Peers that must stay equal must make the same call in the same tick. A running loop
-// over one of the storages panics if its rows move.
-//
-// In a storage of a group, the group's members stay in front. An [Ordered] storage keeps its order
-// of iteration. A NoRewind storage is not restored together with the others. Align panics and moves
-// nothing if a given storage is [Indexed], is a resource, or belongs to another world.
-func (w *World) Align(storages ...AnyStorage) {
-	w.align(w.mustAlign(make([]*set, 0, 8), storages))
-}
-
 // EntityAt returns the alive entity with the given index. It returns false if no such entity is
 // alive.
 func (w *World) EntityAt(index uint32) (Entity, bool) { return w.entities.at(index) }
@@ -474,16 +397,6 @@ func (w *World) mayDestroy(entities []Entity) bool {
 }
 
 func (w *World) relates(x follower) bool { return w.relations != nil && w.relations.relates(x) }
-
-// destroyTogether destroys distinct entities. If a policy refuses, all stay alive and the result is
-// false.
-func (w *World) destroyTogether(entities []Entity) bool {
-	if w.relations != nil {
-		return w.relations.destroyTogether(entities)
-	}
-	w.DestroyAll(entities)
-	return true
-}
 
 // saveActiveCursors runs after a checkpoint, the end of a tick, and other operations that begin a
 // new span. A running loop may still write the rows that its body has received. So
