@@ -59,12 +59,23 @@ func (s *Store) Copied() uint32 {
 	return s.underWay.Manifest.Number
 }
 
-func (s *Store) Abandoned() bool        { return s.Copying() && !s.underWay.pin.Valid() }
-func (s *Store) Snapshotting() bool     { return s.snapshotting() }
-func (s *Store) Settle() SnapshotResult { return s.waitSnapshot() }
-func (s *Store) Hand()                  { s.finishCopy() }
+func (s *Store) Abandoned() bool    { return s.Copying() && !s.underWay.pin.Valid() }
+func (s *Store) Snapshotting() bool { return s.snapshotting() }
+func (s *Store) Hand()              { s.finishCopy() }
 
-func (s *Store) Written(ctx context.Context) (SnapshotResult, error) { return s.written(ctx) }
+// Settle finishes the snapshot under way, if any.
+func (s *Store) Settle() SnapshotResult {
+	r, _ := s.waitSnapshot(context.Background())
+	return r
+}
+
+// Written waits for the snapshot that is being written. It does not finish the copy of a snapshot.
+func (s *Store) Written(ctx context.Context) (SnapshotResult, error) {
+	if s.Copying() {
+		return SnapshotResult{}, nil
+	}
+	return s.waitSnapshot(ctx)
+}
 
 func (s *Store) Begin(beforePublish func(context.Context) error) error {
 	return s.begin(slotName{}, beforePublish)

@@ -384,12 +384,9 @@ func (f *Follower) convert(ctx context.Context, head uint64) error {
 	if err != nil {
 		return errAnew
 	}
-	im := f.image
+	im, walk := f.image, catalog.Walk{Catalog: f.cat}
 	for _, e := range path {
-		if im, err = f.cat.ConvertedImage(ctx, im, e); err == nil {
-			err = f.cat.Step(im, e)
-		}
-		if err != nil {
+		if im, err = walk.Step(ctx, im, f.cat.Record(e)); err != nil {
 			f.lost = true
 			return errors.Join(errAnew, err)
 		}

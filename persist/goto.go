@@ -151,8 +151,7 @@ func (s *Store) leave(ctx context.Context) error {
 	if err := s.lock.Check(); err != nil {
 		return err
 	}
-	s.finishCopy()
-	_, err := s.written(ctx)
+	_, err := s.waitSnapshot(ctx)
 	return err
 }
 

@@ -20,14 +20,7 @@ import (
 // A replayPath is a state and the ticks that lead from it to the present state.
 type replayPath struct {
 	base  *image.Image
-	ticks []recordedTick
-}
-
-// A recordedTick is a tick with its schema and the ID of its record.
-type recordedTick struct {
-	*format.Tick
-	schema *format.Schema
-	id     journal.ID
+	ticks []*catalog.Record
 }
 
 // loadHistory fills the history with the ticks that [Options.History] requests. The world is at the
@@ -66,8 +59,8 @@ func (s *Store) loadHistory(ctx context.Context, c *catalog.Catalog) error {
 func (s *Store) ticksOf(way *replayPath, exempt []raw.StoragePatch) iter.Seq2[*raw.Patch, error] {
 	typed := image.Typed{World: s.world.Raw()}
 	return func(yield func(*raw.Patch, error) bool) {
-		for i, t := range way.ticks {
-			p, err := typed.Patch(t.Tick, t.schema, t.id)
+		for i, r := range way.ticks {
+			p, err := typed.Patch(r.Decoded, r.Schema, r.ID)
 			if err == nil {
 				p.Storages = slices.DeleteFunc(p.Storages, func(s raw.StoragePatch) bool { return !s.Storage.Rewinds() })
 				if i == len(way.ticks)-1 {
@@ -77,7 +70,7 @@ func (s *Store) ticksOf(way *replayPath, exempt []raw.StoragePatch) iter.Seq2[*r
 			if !yield(p, err) {
 				return
 			}
-			s.ids[t.id.Seq] = t.id // The tick was applied, so the world can go back to it.
+			s.ids[r.ID.Seq] = r.ID // The tick was applied, so the world can go back to it.
 		}
 	}
 }
@@ -120,11 +113,10 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 		if err := c.Describe(r, im.ID, im.Stored); err != nil {
 			return nil, err
 		}
-		t, schema := r.Decoded, r.Schema
 		repeats := e.Flags&format.FlagRepeats != 0
 		// The world cannot go back over a tick that loaded a save or wrote a new resource. So the
 		// path begins after such a tick.
-		anew := t.Tick <= im.Tick && !repeats || givesFirst(im, schema, t)
+		anew := e.Tick <= im.Tick && !repeats || givesFirst(im, r.Schema, r.Decoded)
 		if err := c.Advance(im, r); err != nil {
 			return nil, err
 		}
@@ -135,10 +127,10 @@ func (s *Store) findReplayPath(ctx context.Context, c *catalog.Catalog) (*replay
 		}
 		// The record has no new tick. It adds marks or NoRewind values to the last tick.
 		if repeats {
-			w.ticks[len(w.ticks)-1].id = e.ID
+			w.ticks[len(w.ticks)-1].ID = e.ID
 			continue
 		}
-		w.ticks = append(w.ticks, recordedTick{t, schema, e.ID})
+		w.ticks = append(w.ticks, r)
 	}
 	if len(w.ticks) == 0 {
 		return nil, nil

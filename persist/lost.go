@@ -71,8 +71,7 @@ func (s *Store) ensureBase(ctx context.Context) error {
 	if s.world.Raw().Dirty() {
 		return lostError(lost, errors.New("the next Commit writes a full snapshot"))
 	}
-	s.finishCopy()
-	if _, err := s.written(ctx); err != nil {
+	if _, err := s.waitSnapshot(ctx); err != nil {
 		return err
 	}
 	if lost = s.watch.missing(); len(lost) > 0 {
@@ -89,7 +88,7 @@ func (s *Store) ensureBaseAtClose() {
 	if len(lost) == 0 || s.Err() != nil {
 		return
 	}
-	s.waitSnapshot()
+	_, _ = s.waitSnapshot(context.Background()) // Fails only if the context ends.
 	if lost = s.watch.missing(); len(lost) == 0 {
 		return
 	}

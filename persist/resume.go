@@ -46,7 +46,7 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 		s.abandon()
 	}
 	// Wait for the snapshot that is being written. It fails, because the journal has failed.
-	if _, err := s.written(ctx); err != nil {
+	if _, err := s.waitSnapshot(ctx); err != nil {
 		return err
 	}
 	cause := cmp.Or(s.failed, s.journal.Err())

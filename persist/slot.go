@@ -110,8 +110,7 @@ func (s *Store) DeleteSlot(ctx context.Context, name string) error {
 	}
 	// DeleteSlot and the goroutine of a snapshot write the same note of the journal. So wait for
 	// the snapshot.
-	s.finishCopy()
-	if _, err := s.written(ctx); err != nil {
+	if _, err := s.waitSnapshot(ctx); err != nil {
 		return err
 	}
 	at := slices.IndexFunc(s.list, func(o storedSnapshot) bool { return name != "" && o.Label == name })

@@ -227,8 +227,7 @@ func (s *Store) snapshotNow(ctx context.Context, name slotName) (SnapshotResult,
 	if err := s.snapshotable(); err != nil {
 		return SnapshotResult{}, err
 	}
-	s.finishCopy()
-	if _, err := s.written(ctx); err != nil {
+	if _, err := s.waitSnapshot(ctx); err != nil {
 		return SnapshotResult{}, err
 	}
 	s.watch.look(s.files)
@@ -245,8 +244,7 @@ func (s *Store) snapshot(ctx context.Context, name slotName, beforePublish func(
 	if err := s.begin(name, beforePublish); err != nil {
 		return SnapshotResult{}, err
 	}
-	s.finishCopy()
-	r, err := s.written(ctx)
+	r, err := s.waitSnapshot(ctx)
 	if err == nil {
 		err = r.Err
 	}
@@ -283,7 +281,7 @@ func (s *Store) collectAndBegin() {
 // beginAsked begins the slots that BeginSlot requested for the tick that has just ended.
 func (s *Store) beginAsked() {
 	for _, n := range s.asked {
-		s.waitSnapshot()
+		_, _ = s.waitSnapshot(context.Background()) // Fails only if the context ends.
 		if err := s.beginAtPace(n); err != nil && s.options.OnSnapshot != nil {
 			s.options.OnSnapshot(SnapshotResult{Tick: s.world.Tick(), Slot: n.name, Err: fmt.Errorf("persist: slot %q: %w", n.name, err)})
 		}
@@ -596,8 +594,9 @@ func (s *Store) collectResult() {
 	}
 }
 
-// written waits for the snapshot that is being written, if any.
-func (s *Store) written(ctx context.Context) (SnapshotResult, error) {
+// waitSnapshot copies the rest of the snapshot under way, if any, and waits until it is written.
+func (s *Store) waitSnapshot(ctx context.Context) (SnapshotResult, error) {
+	s.finishCopy()
 	if s.stage() != stageWriting {
 		return SnapshotResult{}, nil
 	}
@@ -608,13 +607,6 @@ func (s *Store) written(ctx context.Context) (SnapshotResult, error) {
 	case <-ctx.Done():
 		return SnapshotResult{}, ctx.Err()
 	}
-}
-
-// waitSnapshot finishes the snapshot under way, if any.
-func (s *Store) waitSnapshot() SnapshotResult {
-	s.finishCopy()
-	r, _ := s.written(context.Background())
-	return r
 }
 
 // snapshotting reports whether a snapshot is under way.

@@ -567,7 +567,7 @@ func (s *Store) uncommitted() error {
 
 // seal finishes the snapshot under way and closes the journal, the lock and the files.
 func (s *Store) seal(head uint64) error {
-	r := s.waitSnapshot()
+	r, _ := s.waitSnapshot(context.Background()) // Fails only if the context ends.
 	err := cmp.Or(s.journal.Close(context.Background(), head), s.failed)
 	if err = cmp.Or(err, s.lock.Release(err == nil), s.files.Close()); err == nil && r.Slot != "" {
 		err = r.Err // Report the failed slot.

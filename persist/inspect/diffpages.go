@@ -209,7 +209,7 @@ func (a *pagedArray) compare(page int) (bool, error) {
 // that this method reads stay in memory.
 func (a *pagedArray) shared(page int) (bool, error) {
 	first, second := 1, 0
-	if a.files[0].Number() > a.files[1].Number() {
+	if a.files[0].Manifest.Number > a.files[1].Manifest.Number {
 		first, second = 0, 1
 	}
 	m, n := a.files[first].Manifest, a.files[second].Manifest

@@ -22,7 +22,7 @@ import (
 //
 //	CandidateSnapshots  snapshots on the path from the oldest record to seq, nearest first
 //	Reach               loads the first readable snapshot and replays the ticks of Path
-//	Load, At            the same for read-only callers, as a program would see the state
+//	Base, At            the same for read-only callers; At returns what a program would see
 //
 // In a damaged store, three functions come first:
 //
@@ -106,21 +106,13 @@ func (c *Catalog) RefreshAndRetry(ctx context.Context, f func() error) error {
 	}
 }
 
-// Load returns the state after record seq as a program would see it, and how it was loaded. It
-// fails if files are removed in the meantime. If bare is set and there are no ticks to replay, it
-// returns a bare image, which cannot replay ticks.
-func (c *Catalog) Load(ctx context.Context, seq uint64, bare bool) (*image.Image, *Recovery, error) {
-	im, f, err := c.Reach(ctx, seq, bare)
-	if err == nil {
-		im.DropDead()
-	}
-	return im, f, err
-}
-
-// Reach returns the state after record seq, to which further ticks can be applied. It keeps
-// NoRewind values of dead entities, because a later tick may refer to them. Reach tries the
-// snapshots on the path, nearest first, and uses the first readable one. If the ticks after that
-// snapshot do not lead to seq, Reach fails: older snapshots would need the same ticks.
+// Reach returns the state after record seq, to which further ticks can be applied, and how it was
+// loaded. It keeps NoRewind values of dead entities, because a later tick may refer to them. If
+// bare is set and there are no ticks to replay, it returns a bare image, which cannot replay ticks.
+//
+// Reach tries the snapshots on the path, nearest first, and uses the first readable one. If the
+// ticks after that snapshot do not lead to seq, Reach fails: older snapshots would need the same
+// ticks. Reach also fails if files are removed in the meantime.
 func (c *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Image, *Recovery, error) {
 	f := new(Recovery)
 	for _, s := range c.CandidateSnapshots(seq) {
@@ -435,19 +427,13 @@ func (c *Catalog) replay(ctx context.Context, im *image.Image, seq uint64) (n in
 	if err != nil {
 		return 0, err
 	}
-	err = c.Records(ctx, path, func(_ context.Context, r *Record) error { return c.step(im, r) })
+	err = c.Records(ctx, path, func(_ context.Context, r *Record) error {
+		if err := c.Describe(r, im.ID, im.Stored); err != nil {
+			return err
+		}
+		return c.Advance(im, r)
+	})
 	return len(path), err
-}
-
-// Step applies the tick of record e to im.
-func (c *Catalog) Step(im *image.Image, e journal.Entry) error { return c.step(im, c.Record(e)) }
-
-// step applies the tick of r to im.
-func (c *Catalog) step(im *image.Image, r *Record) error {
-	if err := c.Describe(r, im.ID, im.Stored); err != nil {
-		return err
-	}
-	return c.Advance(im, r)
 }
 
 // Advance applies the tick of r to im. The caller has set the schema of r by Describe.
@@ -555,7 +541,7 @@ func (c *Catalog) RecoverHead(ctx context.Context, at string) (*image.Image, *Re
 			return nil, nil, err
 		}
 	}
-	im, f, err := c.Load(ctx, head, true)
+	im, f, err := c.Reach(ctx, head, true)
 	if err != nil { // Add journal damage that is not mentioned yet.
 		state := "the newest state"
 		if at != "" {
@@ -573,6 +559,7 @@ func (c *Catalog) RecoverHead(ctx context.Context, at string) (*image.Image, *Re
 	if err := c.Missing(f.Snapshot); err != nil && at == "" {
 		return nil, nil, err
 	}
+	im.DropDead()
 	return im, f, nil
 }
 

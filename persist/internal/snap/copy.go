@@ -3,65 +3,30 @@ package snap
 import (
 	"math"
 
-	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/digest"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A past is the state that a snapshot copies. It is a [raw.Pin], which has the state at the end of
-// a tick, or the current world. As an argument, a nil storage means the registry.
-//
-// The caller calls Stage, then AppendEntities and AppendRows for parts of the staged rows, then
-// Done. After Done, the caller does not read these rows again.
-type past interface {
-	Registry() (alive, free, total int)
-	Len(st raw.Storage) int
-	Stage(st raw.Storage, lo, hi int)
+// A rowReader appends encoded rows. It is a [raw.Pin], which reads the rows that its method Stage
+// has selected, or presentRows.
+type rowReader interface {
 	AppendEntities(dst []byte, lo, hi int) []byte
 	AppendRows(dst []byte, lo, hi int) []byte
-	Done(st raw.Storage, lo, hi int)
 }
 
-// A present reads the current world instead of a pin. It is used for resources and for storages
-// that do not rewind, because a pin does not cover them.
-type present struct {
-	*ecs.World
-	staged   raw.Storage
-	entities []uint64 // Entities of the staged storage. Nil for a resource.
-}
+// presentRows reads the present rows of a storage. It is used for resources and for storages that
+// do not rewind, because a pin does not cover them.
+type presentRows struct{ raw.Storage }
 
-// Registry returns the sizes of the registry.
-func (p *present) Registry() (alive, free, total int) {
-	rows, alive, free := p.World.Raw().Registry()
-	return alive, free, len(rows)
-}
-
-// Len returns the number of rows of st.
-func (p *present) Len(st raw.Storage) int { return st.Rows() }
-
-// Stage selects the storage that AppendEntities and AppendRows read.
-func (p *present) Stage(st raw.Storage, _, _ int) {
-	if p.staged = st; st == nil {
-		p.entities, _, _ = p.World.Raw().Registry()
-		return
-	}
-	p.entities = st.Entities()
-}
-
-// AppendEntities appends the entities in rows [lo, hi).
-func (p *present) AppendEntities(dst []byte, lo, hi int) []byte {
-	if p.entities == nil {
+// AppendEntities appends the entities in rows [lo, hi). It appends nothing for a resource.
+func (p presentRows) AppendEntities(dst []byte, lo, hi int) []byte {
+	entities := p.Entities()
+	if entities == nil {
 		return dst
 	}
-	return digest.AppendEntities(dst, p.entities[lo:hi])
+	return digest.AppendEntities(dst, entities[lo:hi])
 }
-
-// AppendRows appends the values in rows [lo, hi).
-func (p *present) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.AppendRows(dst, lo, hi) }
-
-// Done does nothing, because a present keeps no old rows.
-func (p *present) Done(_ raw.Storage, _, _ int) {}
 
 // A rowCopy is the copy of the registry or of a component for a snapshot, in groups of 4096 rows. A
 // group has its entities first, and then its data pages. The fields rows and dense say what is
@@ -109,8 +74,8 @@ func (c *rowCopy) cost() int {
 	return format.PageRows * (8 + width)
 }
 
-// take copies groups [first, last) and returns their size in bytes.
-func (c *rowCopy) take(from past, first, last int, buffers *BufferList) (n int) {
+// take copies groups [first, last) of the pinned state and returns their size in bytes.
+func (c *rowCopy) take(from raw.Pin, first, last int, buffers *BufferList) (n int) {
 	lo, hi := first*format.PageRows, min(last*format.PageRows, c.size.Rows)
 	from.Stage(c.storage, lo, hi)
 	for g := first; g < last; g++ {
@@ -122,7 +87,7 @@ func (c *rowCopy) take(from past, first, last int, buffers *BufferList) (n int) 
 
 // skip calls Done for groups that will not be copied, so that the world does not keep their old
 // rows.
-func (c *rowCopy) skip(from past) {
+func (c *rowCopy) skip(from raw.Pin) {
 	for g := range c.groups {
 		if !c.wants(g) {
 			from.Done(c.storage, g*format.PageRows, min((g+1)*format.PageRows, c.size.Rows))
@@ -130,9 +95,9 @@ func (c *rowCopy) skip(from past) {
 	}
 }
 
-// takeGroup copies the wanted parts of group g, whose rows are staged. It always copies the
-// entities. It copies the data page by page, and records the page ends.
-func (c *rowCopy) takeGroup(from past, g int, buffers *BufferList) int {
+// takeGroup copies the wanted parts of group g. A pin must have staged the rows of the group.
+// takeGroup always copies the entities. It copies the data page by page, and records the page ends.
+func (c *rowCopy) takeGroup(from rowReader, g int, buffers *BufferList) int {
 	lo, hi := g*format.PageRows, min((g+1)*format.PageRows, c.size.Rows)
 	group := &c.groups[g]
 	buf := from.AppendEntities(buffers.get((hi-lo)*(8+max(c.width, 0))), lo, hi)
@@ -171,7 +136,7 @@ type StateCopy struct {
 // Advance copies about budget bytes and reports whether the copy is complete. With any positive
 // budget it copies at least one group, so the copy always ends. It copies adjacent groups together,
 // because each call of Stage has a fixed cost.
-func (s *StateCopy) Advance(from past, budget int) (done bool) {
+func (s *StateCopy) Advance(from raw.Pin, budget int) (done bool) {
 	for s.column < len(s.columns) {
 		c := s.columns[s.column]
 		for s.group < len(c.groups) && !c.wants(s.group) {

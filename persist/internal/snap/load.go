@@ -140,7 +140,7 @@ func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 //	all other pages                                     one pass over each file, ignores errors
 //	pages that are still missing                        one by one, reports errors
 func (l *loading) resolve(ctx context.Context) error {
-	if err := l.repeat(ctx, l.references[l.Number()]); err != nil {
+	if err := l.repeat(ctx, l.references[l.Manifest.Number]); err != nil {
 		return err
 	}
 	for number, wanted := range l.references {

@@ -85,7 +85,7 @@ func TestLoad_CopiesRepeatedEntities(t *testing.T) {
 	wrong, absent := format.Key(format.RegistryColumn, 0), format.Key(format.RegistryColumn, 1)
 	l.crcs[wrong]++
 	delete(l.crcs, absent)
-	wanted := l.references[r.Number()]
+	wanted := l.references[r.Manifest.Number]
 	require.NoError(t, l.repeat(t.Context(), wanted))
 	require.Contains(t, wanted, wrong)
 	require.Contains(t, wanted, absent)

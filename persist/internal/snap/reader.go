@@ -51,13 +51,16 @@ func Open(files disk.FS, name string, nameOf func(uint32) string) (*Reader, erro
 		return nil, err
 	}
 	r := &Reader{Name: name, File: f, files: files, nameOf: nameOf, others: map[uint32]otherFile{}}
-	// The manifest is not read yet. So find() uses file number 0, and rejects a compressed page and
-	// a reference.
-	content, _, err := r.find(format.Key(format.ManifestColumn, 0), nil)
-	if err == nil && content == nil {
+	// An empty manifest does not allow the page of the manifest to be compressed or repeated.
+	r.Manifest = new(format.Manifest)
+	content, ref, err := r.own(format.Key(format.ManifestColumn, 0), nil)
+	switch {
+	case err != nil:
+	case ref.Elsewhere():
+		err = corrupt(name, "its manifest is a reference")
+	case content == nil:
 		err = fmt.Errorf("%w: no manifest", format.ErrForeign)
-	}
-	if err == nil {
+	default:
 		r.Manifest, err = format.DecodeManifest(content)
 	}
 	if err != nil {
@@ -151,7 +154,7 @@ func fits(a *format.Array, page int, content []byte) error {
 func (r *Reader) find(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error) {
 	content, ref, err := r.own(k, buf)
 	if err != nil || content != nil || !ref.Elsewhere() {
-		ref.File = r.Number()
+		ref.File = r.Manifest.Number
 		return content, ref, err
 	}
 	f, name, err := r.holder(ref.File)
@@ -184,15 +187,14 @@ func (r *Reader) own(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error)
 
 // settle completes ref, which was read from page k. If the page repeats another page of the same
 // file, settle sets the file number. It returns an error if the manifest m does not allow a
-// compressed page or a repeat. m is nil while the manifest itself is read.
+// compressed page or a repeat.
 func settle(name string, m *format.Manifest, k pagefile.Key, ref *format.PageRef) error {
-	if ref.Compressed && (m == nil || !m.Compressed) {
+	if ref.Compressed && !m.Compressed {
 		return corrupt(name, "page %v cannot be compressed", k)
 	}
 	if ref.Column == 0 {
 		return nil
 	}
-	// m is nil for the page of the manifest. Call MayRepeat first, because it rejects that page.
 	if !format.MayRepeat(k.Column, ref.Column) || !m.Repeats {
 		return corrupt(name, "page %v cannot repeat one of column %d", k, ref.Column)
 	}
@@ -204,19 +206,11 @@ func settle(name string, m *format.Manifest, k pagefile.Key, ref *format.PageRef
 
 // holder returns the file with the number that a page reference contains, and the name of the file.
 func (r *Reader) holder(number uint32) (f *pagefile.File, name string, err error) {
-	if number == r.Number() {
+	if number == r.Manifest.Number {
 		return r.File, r.Name, nil
 	}
 	f, err = r.other(number)
 	return f, r.nameOf(number), err
-}
-
-// Number returns the number of the file. 0 means a save, or that the manifest is not read yet.
-func (r *Reader) Number() uint32 {
-	if r.Manifest == nil {
-		return 0
-	}
-	return r.Manifest.Number
 }
 
 // ReadPage returns the content of a page of f, or the reference in the page. If the page does
@@ -258,9 +252,6 @@ func (r *Reader) other(number uint32) (*pagefile.File, error) {
 // openOther opens a file that the manifest lists and compares its checksum. Only listed files are
 // opened, so a page cannot make the program open any other file.
 func (r *Reader) openOther(number uint32) (*pagefile.File, error) {
-	if r.Manifest == nil {
-		return nil, corrupt(r.Name, "its manifest is a reference")
-	}
 	for _, ref := range r.Manifest.Files {
 		if ref.Number != number {
 			continue

@@ -99,7 +99,7 @@ type SnapshotBase struct {
 //
 // NewSnapshot calls from.Done for all rows that will not be copied, so the world keeps fewer old
 // values while the program continues.
-func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, keep func(raw.Storage) bool, buffers *BufferList) *Snapshot {
+func NewSnapshot(w *ecs.World, from raw.Pin, s *format.Schema, base SnapshotBase, keep func(raw.Storage) bool, buffers *BufferList) *Snapshot {
 	alive, free, total := from.Registry()
 	sn := &Snapshot{previous: base.Table, before: base.Sums, Sums: PageSums{}}
 	sn.Manifest = format.Manifest{
@@ -132,14 +132,14 @@ func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, k
 	}
 	for n, st := range stored {
 		if st != nil {
-			sn.addComponent(w, from, n, st, &base, all)
+			sn.addComponent(from, n, st, &base, all)
 		}
 	}
 	return sn
 }
 
 // addComponent adds component number n.
-func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage, base *SnapshotBase, all bool) {
+func (sn *Snapshot) addComponent(from raw.Pin, n int, st raw.Storage, base *SnapshotBase, all bool) {
 	entry := &sn.Manifest.Schema.Components[n]
 	c := &rowCopy{number: n, storage: st, width: st.Layout().Width(), summed: st.Rewinds() && entry.Rewinds}
 	// fixed says whether the parameter from has this storage. It is a state at the end of a tick,
@@ -178,7 +178,9 @@ func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage,
 	sn.Manifest.Components[n] = c.size
 	sn.columns = append(sn.columns, c)
 	if !fixed {
-		c.take(&present{World: w}, 0, len(c.groups), sn.buffers)
+		for g := range c.groups {
+			c.takeGroup(presentRows{st}, g, sn.buffers)
+		}
 		c.taken = true
 	}
 	c.skip(from)
