@@ -70,19 +70,8 @@ func (s *Store) initRetention(journal []segmentSize) {
 const (
 	asMuch       = "as much old data as the bound allows"
 	asMany       = "only the newest journal segments, because each opening adds one; Retain.KeepAll keeps all"
-	snapshotDue  = "the data since the last snapshot exceeds the bound; the next snapshot removes older ticks"
 	removeFailed = "files could not be removed, see Metrics.LastSnapshot; the next snapshot tries again"
 )
-
-// now returns a copy of k in which Bytes is the parameter bytes, the present size of the store. If
-// the store has grown above its bound since the last pruning, the Reason of the copy says so.
-func (k RetentionStatus) now(bytes int64) RetentionStatus {
-	if bytes > k.Bound && k.Bound > 0 && k.Bytes <= k.Bound {
-		k.Reason = snapshotDue
-	}
-	k.Bytes = bytes
-	return k
-}
 
 // These limits keep the number of small journal segments low. Each Open begins a segment, and a
 // program that closes early leaves a small one. Open reads all segments after the last snapshot.

@@ -1,13 +1,11 @@
 package persist
 
 import (
-	"context"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
-	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
@@ -102,34 +100,4 @@ func rewindChanges(s *format.Schema, w *ecs.World, conversions []raw.Conversion)
 		}
 	}
 	return conversions
-}
-
-// converting returns the conversions that change a stored component.
-func converting(conversions []raw.Conversion) (some []raw.Conversion) {
-	for _, c := range conversions {
-		if c.Name != "" && c.Stored != "" {
-			some = append(some, c)
-		}
-	}
-	return some
-}
-
-// convert completes the opening of a store whose state was converted to the types of the world. It
-// writes a full snapshot under the new schema. If that fails, it loads the state in the parameter
-// before again.
-func (s *Store) convert(ctx context.Context, log *journal.Log, before *raw.State) error {
-	if err := s.world.Raw().Attach(s, s.head); err != nil {
-		return err
-	}
-	s.base = pageBase{} // Pages of the old layout must not be shared.
-	_, err := s.firstSnapshot(ctx, log)
-	if err == nil {
-		return nil
-	}
-	_ = s.world.Raw().Detach(s)    // Detach fails only if a checkpoint is held; none is.
-	_ = s.world.Raw().Load(before) // Load succeeds, because the world had this state before.
-	if s.journal != nil {
-		s.journal.Abandon()
-	}
-	return err
 }

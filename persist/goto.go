@@ -3,6 +3,7 @@ package persist
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs/raw"
@@ -23,8 +24,28 @@ import (
 //
 //	tick 6 ── tick 7 ── all of tick 3 ── tick 4 ── …
 
-// goTo is [Store.Goto].
-func (s *Store) goTo(ctx context.Context, point string) error {
+// Goto brings the world to the state at a point in time, in the syntax of inspect.View.Resolve:
+// "1200", "@latest~10", "mark:boss", "tip:1". The next tick continues that state. Later ticks stay
+// in the journal, on a separate branch:
+//
+//	tick 7 ── tick 8 ── tick 9
+//	    `── tick 8 ── …             Goto(ctx, "7"), Commit
+//
+// Entities, handles, queries, groups, indexes and hooks of the world stay valid, and the functions
+// of [ecs.World.OnRestore] are called. NoRewind components and resources keep their values. The
+// history of the world starts again at that state; use [ecs.History.Seek] for ticks that the
+// history holds. A state with older types is converted, as in [Open].
+//
+// Until the next tick is durable or the store is closed, a recovery after a crash returns the
+// newest state of the journal. @latest names that state.
+//
+// Errors: [ErrUncommitted], [raw.ErrCheckpointHeld], [ErrPoint], [ErrNotFound] with the available
+// points, [ErrSchema], [ErrCorrupt], and the error of ctx. After these errors the world is
+// unchanged. An error that wraps [Store.Err] is different: the world is at the requested state, but
+// the journal failed.
+//
+// Cost: as Open. All committed ticks become durable first.
+func (s *Store) Goto(ctx context.Context, point string) error {
 	if err := s.leave(ctx); err != nil {
 		return err
 	}
@@ -71,6 +92,38 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 		return nil
 	}
 	return s.restart(ctx, conversions != nil)
+}
+
+// Load fills the world from a file that [Save] wrote, for example one that a player received. The
+// loaded state becomes the next tick of the journal, after the present one. That tick holds the
+// whole state, and a snapshot of it begins. After a crash, Open recovers the state before the load
+// or the loaded state. [Store.Goto] can reach the ticks before the load and those after it:
+//
+//	tick 900 ── all of tick 500 ── tick 501 ── …       Load of a save of tick 500
+//
+// NoRewind components and resources keep their values. Otherwise Load behaves as [Store.Goto] does,
+// and returns the same errors; [ErrForeign] and [ErrNewer] refer to the file.
+//
+// Cost: as the function Load, plus about the size of the save both in the journal and in the
+// snapshot. The loaded state becomes durable as a tick does: see [Store.Sync].
+func (s *Store) Load(ctx context.Context, file string) error {
+	if err := s.leave(ctx); err != nil {
+		return err
+	}
+	return inDirectoryOf(file, nil, func(files disk.FS, name string) error { return s.load(ctx, files, name) })
+}
+
+// LoadFrom reads a save in the format of [SaveTo], up to the end of the reader, and loads it as
+// [Store.Load] does. See also the function [LoadFrom].
+func (s *Store) LoadFrom(ctx context.Context, in io.Reader) error {
+	files, err := received(in)
+	if err != nil {
+		return err
+	}
+	if err := s.leave(ctx); err != nil {
+		return err
+	}
+	return s.load(ctx, files, stream)
 }
 
 // restart begins a journal segment with a new schema. If the state was converted, restart also

@@ -39,6 +39,51 @@ type origin struct {
 	lost  bool // The continued state cannot be recovered from the files.
 }
 
+// Resume makes a store with a failed journal persist the world again, in its present state. A full
+// disk is a common reason for the failure:
+//
+//	tick 7   tick 8   tick 9   failed   tick 10 … 40   Resume            tick 41
+//	durable  durable  durable           in memory      all of tick 40    journaled
+//
+// Durable ticks stay, and failed writes are not retried. Resume reads the store as Open does and
+// begins a new segment under a higher epoch. Then it journals the whole present state as one tick,
+// which continues the newest durable ancestor of the present tick. The journaled tick is durable
+// when Resume returns nil, and a snapshot of it has begun. The failed ticks are in no journal. The
+// world's history starts again at this tick.
+//
+// Resume does nothing if the store has not failed. Errors:
+//
+//   - [ErrLost] if another process may have taken the store; Resume cannot recover from that
+//   - [ErrUncommitted] and [raw.ErrCheckpointHeld]
+//   - [ErrCorrupt] if durable data cannot be read, unless the store failed because files were
+//     removed
+//   - the error of the disk if it still fails
+//   - the error of ctx
+//
+// After an error the store is still failed, and Resume can be called again.
+//
+// Cost: as Open, and about as many bytes of journal as a full snapshot has. If the disk is still
+// full, Resume removes what [Options.Retain] allows to be removed.
+func (s *Store) Resume(ctx context.Context) error {
+	if s.closed {
+		return ErrClosed
+	}
+	if err := s.Err(); err == nil || errors.Is(err, ErrLost) {
+		return err
+	}
+	if s.world.Raw().Dirty() {
+		return tooEarly(s.world.Raw(), "Resume")
+	}
+	if err := s.lock.Check(); err != nil {
+		return err
+	}
+	err := s.resume(ctx, false)
+	if spendBallast(s.files, err) {
+		err = s.resume(ctx, true)
+	}
+	return err
+}
+
 // resume makes a store with a failed journal continue in a new one. If full is set, the disk is
 // full, and resume removes what Retain allows.
 func (s *Store) resume(ctx context.Context, full bool) error {

@@ -106,37 +106,6 @@ func (o *Options) bound(largest int64) int64 {
 	return max(0, o.Retain.Bytes)
 }
 
-// A RetentionStatus says which data a store keeps, and why.
-type RetentionStatus struct {
-	Bytes int64 // Bytes of journal and snapshots.
-	Bound int64 // The bound of Bytes; 0 means no bound.
-	// The oldest reachable record: Goto can reach each state from this record on.
-	Record uint64
-	Tick   uint64 // The tick of Record.
-	// Why the store keeps this data, as text for people. It also says why Bytes is above Bound.
-	Reason string
-}
-
-// String returns what is kept, and why, on one line.
-func (k RetentionStatus) String() string {
-	bound := ""
-	if k.Bound > 0 {
-		bound = " of " + size(k.Bound)
-	}
-	return fmt.Sprintf("%s%s, back to tick %d: %s", size(k.Bytes), bound, k.Tick, k.Reason)
-}
-
-// size formats a number of bytes for people.
-func size(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-}
-
 // A storedSnapshot is the store's entry for one of its snapshot files.
 type storedSnapshot struct {
 	catalog.SnapshotInfo

@@ -80,7 +80,7 @@ func (s *Store) LoadSlot(ctx context.Context, name string) error {
 	if err := format.CheckLabel(name); err != nil {
 		return err
 	}
-	return s.goTo(ctx, "snap:"+name)
+	return s.Goto(ctx, "snap:"+name)
 }
 
 // Slots returns the slots of the store, newest first. Cost: O(snapshots).

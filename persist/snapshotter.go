@@ -32,35 +32,6 @@ const (
 // snapshot's tick.
 var ErrAbandoned = errors.New("persist: snapshot abandoned: the world went back to before it")
 
-// SnapshotResult describes a snapshot that has finished or failed.
-type SnapshotResult struct {
-	Tick    uint64
-	Slot    string // Name of the slot that the snapshot saves, or "".
-	Name    string // Name of the file, relative to the store's directory.
-	Written int    // Number of pages written.
-	// Number of pages that other files already hold. Neither Shared nor Written counts copies of
-	// written pages.
-	Shared int
-	Bytes  int64 // Size of the file.
-	Err    error
-
-	// Files lists the files with the pages of the snapshot, relative to the store's directory. The
-	// first is the snapshot's own file. The others hold shared pages, and stay as long as the
-	// snapshot. If all are copied elsewhere under these names, the first is a save for [Load],
-	// package inspect and ecsdump.
-	Files []string
-
-	// Removed are the files that retention removed after this snapshot. See [Retention].
-	Removed []string
-
-	// RemoveErr is why retention could not remove more files, or nil.
-	RemoveErr error
-
-	// Lost are the files of older snapshots that another program removed or truncated while the
-	// store was open. This snapshot is a full one, which replaces them.
-	Lost []string
-}
-
 // A snapshotter makes the snapshots of a store. A Commit begins a snapshot of its tick, and a
 // raw.Pin keeps the state of that tick readable. This Commit and the Commits after it copy the
 // state. When the copy is complete, another goroutine makes pages of it, writes and syncs the file,

@@ -26,7 +26,6 @@ var house = map[string]int{
 	"knot ecs":              12,
 	"knot internal/dump":    12,
 	"knot internal/query":   12,
-	"knot persist":          12,
 	"methods":               4,   // Files that contain the exported methods of a type.
 	"methods ecs.World":     12,  // Batches, groups and sorts have a file each.
 	"methods ecs.Storage":   7,   // Batches, loops and sorts have a file each.
