@@ -234,8 +234,7 @@ func (s *Store) takeOver(state storedState, c *catalog.Catalog, f *catalog.Recov
 		s.ids = held
 		return err
 	}
-	s.first = s.journal.Next()
-	s.beginIfCrowded()
+	s.finishOpen()
 	return nil
 }
 

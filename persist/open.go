@@ -107,10 +107,15 @@ func openFiles(ctx context.Context, files disk.FS, l *catalog.Lock, w *ecs.World
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
-	s.first = s.journal.Next()
-	s.report.UnsyncedNames = errors.Is(files.SyncDir("."), disk.ErrNoDirSync)
-	s.beginIfCrowded()
+	s.finishOpen()
 	return s, nil
+}
+
+// finishOpen completes an opening after the journal was opened for writing.
+func (s *Store) finishOpen() {
+	s.first = s.journal.Next()
+	s.report.UnsyncedNames = errors.Is(s.files.SyncDir("."), disk.ErrNoDirSync)
+	s.beginIfCrowded()
 }
 
 // beginIfCrowded begins a snapshot if many small segments follow the last snapshot. Each opening

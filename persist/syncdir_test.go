@@ -50,6 +50,20 @@ func TestOpen_DirectoriesCannotBeSynced(t *testing.T) {
 	}
 }
 
+// A follower that takes over such a store reports it, too.
+func TestFollowerOpen_DirectoriesCannotBeSynced(t *testing.T) {
+	files := namelessFS{disktest.New(), fmt.Errorf("%w: %w", disk.ErrNoDirSync, syscall.EINVAL)}
+	s, err := persist.Open(storetest.Background, ".", storetest.New(0).World, persist.Options{Files: files})
+	require.NoError(t, err)
+	f, err := persist.Follow(storetest.Background, ".", storetest.New(0).World, persist.FileOptions{Files: files})
+	require.NoError(t, err)
+	require.NoError(t, s.Close(storetest.Background))
+	s, err = f.Open(storetest.Background, persist.Options{Files: files})
+	require.NoError(t, err)
+	require.True(t, s.Report().UnsyncedNames)
+	require.NoError(t, s.Close(storetest.Background))
+}
+
 // If a directory sync fails for another reason, Open returns the error.
 func TestOpen_DirectorySyncFails(t *testing.T) {
 	broken := errors.New("input/output error")
