@@ -262,22 +262,14 @@ func (k *answerCache) ask(a *aggregate, e ecs.Entity) {
 	k.answers[e.Index()] = answer
 }
 
-// answer evaluates the entity k.asker, directly if the expression is simple.
+// answer evaluates the entity k.asker.
 func (k *answerCache) answer(a *aggregate) (Answer, error) {
-	rows := func(n int) ([]byte, bool, error) {
-		of := a.of.columns[n]
-		row := of.row(k.asker)
-		if row < 0 {
-			return nil, false, nil
-		}
-		return of.component.Row(row), true, nil
-	}
 	switch a.kind {
 	case "any", "none", "all":
-		holds, err := a.of.HoldsRows(k.asker, rows)
+		holds, err := a.of.Holds(k.asker)
 		return Answer{holds}, err
 	}
-	return a.of.OfRows(k.asker, rows)
+	return a.of.Of(k.asker)
 }
 
 // asks records that the answer of the entity k.asker depends on whether the given entity is alive.
