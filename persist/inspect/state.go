@@ -533,6 +533,26 @@ func (c *stateColumn) eachPage(ctx context.Context, f func(lo, hi int, content [
 	return nil
 }
 
+// splitPage calls f with each of the rows [lo, hi). content has the encoded rows, as eachPage
+// passes them: rows of fixed width have the right length.
+func (c *stateColumn) splitPage(lo, hi int, content []byte, f func(row int, value []byte) error) (err error) {
+	var value []byte
+	for row := lo; row < hi; row++ {
+		if c.Width >= 0 {
+			value, content = content[:c.Width], content[c.Width:]
+		} else {
+			value, content, err = c.Layout.Next(content)
+		}
+		if err == nil {
+			err = f(row, value)
+		}
+		if err != nil {
+			return c.fault(fmt.Errorf("row %d: %w", row, err))
+		}
+	}
+	return nil
+}
+
 // load reads all rows of c into memory.
 func (c *stateColumn) load(ctx context.Context) error {
 	if c.inMemory {
