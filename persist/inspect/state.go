@@ -134,7 +134,7 @@ func (v *View) readFrom(ctx context.Context, s catalog.SnapshotInfo, seq uint64,
 
 // stateOf returns im as a State. All of its columns are in memory, so it never reads a page.
 func stateOf(im *image.Image) *State {
-	s := &State{outline: im, indices: len(im.Registry), registryLoaded: true}
+	s := &State{Seq: im.ID.Seq, outline: im, indices: len(im.Registry), registryLoaded: true}
 	for _, c := range im.Components {
 		s.columns = append(s.columns, stateColumn{Component: c, state: s, inMemory: true})
 	}
