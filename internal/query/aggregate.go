@@ -31,9 +31,6 @@ type aggregateKind struct {
 	of reflect.Type
 }
 
-// boolType is the result type of any, all and none.
-var boolType = reflect.TypeFor[bool]()
-
 // aggregateKinds has all aggregates except percentiles. The type any stands for several types. For
 // example, sum returns an int, a uint64, a big.Int or a float64, and max of no answers returns nil.
 var aggregateKinds = map[string]aggregateKind{
@@ -58,6 +55,9 @@ func aggregateOf(name string) (k aggregateKind, ok bool) {
 	return k, ok
 }
 
+// isTruth reports whether the aggregate is any, all or none. Their results are true or false.
+func isTruth(kind string) bool { return kind == "any" || kind == "all" || kind == "none" }
+
 // percent returns the number of a percentile: 95 for "p95".
 func percent(name string) (p int, ok bool) {
 	digits, ok := strings.CutPrefix(name, "p")
@@ -75,9 +75,9 @@ func SplitTotal(text string) (kind, expr string, ok bool) {
 		}
 	}
 	kind, expr, _ = strings.Cut(strings.TrimSpace(text), "(")
-	k, ok := aggregateOf(kind)
+	_, ok = aggregateOf(kind)
 	expr, closed := strings.CutSuffix(expr, ")")
-	return kind, strings.TrimSpace(expr), ok && closed && k.of != boolType
+	return kind, strings.TrimSpace(expr), ok && closed && !isTruth(kind)
 }
 
 // WantOf returns the type that an aggregate requires of its argument.
@@ -133,9 +133,9 @@ type aggregate struct {
 	of *Expr
 	// kept caches the answers of all entities. It is nil unless Follow is used.
 	kept *answerCache
-	// If given is not nil, a sweep has evaluated the entities, and given returns the result.
-	// Otherwise run() evaluates the entities of the image.
-	given func() (any, error)
+	// given is the result if a sweep has evaluated the entities. If given is nil, run() evaluates
+	// the entities of the image.
+	given *aggregateResult
 }
 
 // aggregateName returns the name of aggregate i in the compiled program. No user can write this
@@ -177,44 +177,90 @@ func (a *aggregate) signature() reflect.Type {
 // cause an error.
 func (a *aggregate) run(im *inspect.Image) (any, error) {
 	if a.given != nil {
-		return a.given()
+		return a.given.value()
 	}
-	entities := im.Entities()
 	if a.kept != nil {
 		if v, ok := a.kept.result(a); ok {
 			return v.v, nil
 		}
 	}
-	switch a.kind {
-	case "any", "none":
-		found, err := a.find(entities, true)
-		return found == (a.kind == "any"), err
-	case "all":
-		found, err := a.find(entities, false)
-		return !found, err
-	}
-	t := NewTotals(a.kind)()[0]
-	for _, e := range entities {
-		v, err := a.of.Of(e)
-		if err != nil {
-			return nil, err
-		}
-		if err := t.Add(v); err != nil {
-			return nil, a.of.failed(err)
+	r := newAggregateResult(a)
+	for _, e := range im.Entities() {
+		if r.add(a.ask(a.of, e, a.of.imageRows(e))); r.decided() {
+			break
 		}
 	}
-	return t.Result().v, nil
+	return r.value()
 }
 
-// find reports whether the condition is equal to like for at least one entity.
-func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
-	for _, e := range entities {
-		holds, err := a.of.Holds(e)
-		if err != nil || holds == like {
-			return holds == like, err
+// An outcome is the answer or the error of an entity for the argument of an aggregate.
+type outcome struct {
+	Answer
+	err error
+}
+
+// ask evaluates the argument of a for an entity. The expression x is a.of or a copy of it. For any,
+// all and none, the answer is a boolean.
+func (a *aggregate) ask(x *Expr, e ecs.Entity, rows Rows) (o outcome) {
+	if isTruth(a.kind) {
+		var holds bool
+		holds, o.err = x.HoldsRows(e, rows)
+		o.Answer = Answer{holds}
+		return o
+	}
+	o.Answer, o.err = x.OfRows(e, rows)
+	return o
+}
+
+// An aggregateResult collects the outcomes of one entity after the other.
+type aggregateResult struct {
+	*aggregate
+	// total is nil for any, all and none.
+	total *Total
+	// found is true if an entity has decided the result of any, all or none.
+	found bool
+	// err is the error of the first entity that failed.
+	err error
+}
+
+// newAggregateResult returns the result of a for no entities.
+func newAggregateResult(a *aggregate) *aggregateResult {
+	r := &aggregateResult{aggregate: a}
+	if !isTruth(a.kind) {
+		r.total = NewTotal(a.kind)
+	}
+	return r
+}
+
+// decided reports whether the result is final.
+func (r *aggregateResult) decided() bool { return r.found || r.err != nil }
+
+// add adds the outcome of the next entity.
+func (r *aggregateResult) add(o outcome) {
+	switch {
+	case r.decided():
+	case o.err != nil:
+		r.err = o.err
+	case r.total == nil:
+		r.found = o.v == (r.kind != "all")
+	default:
+		if err := r.total.Add(o.Answer); err != nil {
+			r.err = r.of.failed(err)
 		}
 	}
-	return false, nil
+}
+
+// value returns the result of the aggregate.
+func (r *aggregateResult) value() (any, error) {
+	switch {
+	case r.err != nil:
+		return nil, r.err
+	case r.total != nil:
+		return r.total.Result().v, nil
+	case r.kind == "any":
+		return r.found, nil
+	}
+	return !r.found, nil
 }
 
 // A Total combines the answers of an expression for many entities. Each row has kinds of totals and

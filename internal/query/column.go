@@ -73,18 +73,9 @@ func newColumn(c *inspect.Component) *column {
 	return col
 }
 
-// load sets the variables of c for entity e: the flag and the value. A struct is valid until the
-// next call of load().
-func (c *column) load(env map[string]any, e ecs.Entity) error {
-	row := c.row(e)
-	if row < 0 {
-		return c.loadRow(env, nil, false)
-	}
-	return c.loadRow(env, c.component.Row(row), true)
-}
-
-// loadRow sets the variables of c for the given row.
-func (c *column) loadRow(env map[string]any, row []byte, has bool) error {
+// load sets the variables of c for the given row: the flag and the value. A struct is valid until
+// the next call of load().
+func (c *column) load(env map[string]any, row []byte, has bool) error {
 	env[c.flag] = has
 	if c.typ == nil {
 		return nil
@@ -107,15 +98,19 @@ func (c *column) loadRow(env map[string]any, row []byte, has bool) error {
 	return nil
 }
 
-// row returns the number of the row of e, or -1 if e has no row. A resource has only row 0.
-func (c *column) row(e ecs.Entity) int {
-	switch {
-	case c.component == nil:
-		return -1
-	case c.resource:
-		return c.component.Len() - 1
+// row returns the row that e has in the image, and whether e has one. A resource has only row 0.
+func (c *column) row(e ecs.Entity) (row []byte, has bool) {
+	if c.component == nil {
+		return nil, false
 	}
-	return c.component.Find(e)
+	n := c.component.Len() - 1
+	if !c.resource {
+		n = c.component.Find(e)
+	}
+	if n < 0 {
+		return nil, false
+	}
+	return c.component.Row(n), true
 }
 
 // goType returns the Go type of values of t. Arrays become slices, because an array of an untrusted

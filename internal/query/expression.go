@@ -298,13 +298,14 @@ func (x *Expr) isAlive(e ecs.Entity) bool {
 
 // Of evaluates x for the living entity e, in the image of x. If x is about the whole world, e is
 // [ecs.Vacant].
-func (x *Expr) Of(e ecs.Entity) (Answer, error) {
-	for _, col := range x.columns {
-		if err := col.load(x.env, e); err != nil {
-			return Answer{}, err
-		}
+func (x *Expr) Of(e ecs.Entity) (Answer, error) { return x.OfRows(e, x.imageRows(e)) }
+
+// imageRows returns the rows of e in the image of x.
+func (x *Expr) imageRows(e ecs.Entity) Rows {
+	return func(n int) ([]byte, bool, error) {
+		row, has := x.columns[n].row(e)
+		return row, has, nil
 	}
-	return x.run(e)
 }
 
 // run runs the program for entity e, whose components are loaded.
@@ -324,13 +325,7 @@ func (x *Expr) run(e ecs.Entity) (Answer, error) {
 }
 
 // Holds reports whether condition x holds for e. For a condition on the world, e is [ecs.Vacant].
-func (x *Expr) Holds(e ecs.Entity) (bool, error) {
-	a, err := x.Of(e)
-	if err != nil {
-		return false, err
-	}
-	return x.condition(a)
-}
+func (x *Expr) Holds(e ecs.Entity) (bool, error) { return x.HoldsRows(e, x.imageRows(e)) }
 
 // condition converts an answer to the result of a condition.
 func (x *Expr) condition(a Answer) (bool, error) {

@@ -251,33 +251,15 @@ func (k *answerCache) note(index uint32) {
 // ask evaluates entity e and adds the answer to the cache.
 func (k *answerCache) ask(a *aggregate, e ecs.Entity) {
 	k.asker = e
-	answer, err := k.answer(a)
-	if err == nil {
-		err = k.tally.add(answer, e.Index())
+	o := a.ask(a.of, e, a.of.imageRows(e))
+	if o.err == nil {
+		o.err = k.tally.add(o.Answer, e.Index())
 	}
-	if err != nil {
+	if o.err != nil {
 		k.failing[e.Index()] = true
 		return
 	}
-	k.answers[e.Index()] = answer
-}
-
-// answer evaluates the entity k.asker, directly if the expression is simple.
-func (k *answerCache) answer(a *aggregate) (Answer, error) {
-	rows := func(n int) ([]byte, bool, error) {
-		of := a.of.columns[n]
-		row := of.row(k.asker)
-		if row < 0 {
-			return nil, false, nil
-		}
-		return of.component.Row(row), true, nil
-	}
-	switch a.kind {
-	case "any", "none", "all":
-		holds, err := a.of.HoldsRows(k.asker, rows)
-		return Answer{holds}, err
-	}
-	return a.of.OfRows(k.asker, rows)
+	k.answers[e.Index()] = o.Answer
 }
 
 // asks records that the answer of the entity k.asker depends on whether the given entity is alive.

@@ -266,6 +266,7 @@ func TestFollow_RandomHistories(t *testing.T) {
 						if bound != nil || rng.IntN(4) == 0 {
 							continue
 						}
+						runProgram(anew[i])
 						want, failed := anew[i].Of(ecs.Vacant)
 						got, err := x.Of(ecs.Vacant)
 						sameAnswers(t, want, failed, got, err, of)

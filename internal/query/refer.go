@@ -58,14 +58,9 @@ func (x *Expr) other(col *column, e ecs.Entity) (row []byte, has bool, err error
 		return nil, false, nil
 	case col.lookup != nil:
 		return col.lookup(e)
-	case col.component == nil:
-		return nil, false, nil
 	}
-	n := col.component.Find(e)
-	if n < 0 {
-		return nil, false, nil
-	}
-	return col.component.Row(n), true, nil
+	row, has = col.row(e)
+	return row, has, nil
 }
 
 // referredOf returns the value of col for the entity with the name text. It returns nil for a nil

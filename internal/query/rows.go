@@ -68,7 +68,7 @@ func (x *Expr) OfRows(e ecs.Entity, rows Rows) (Answer, error) {
 	for n, col := range x.columns {
 		row, has, err := rows(n)
 		if err == nil {
-			err = col.loadRow(x.env, row, has)
+			err = col.load(x.env, row, has)
 		}
 		if err != nil {
 			return Answer{}, err

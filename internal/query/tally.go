@@ -31,10 +31,10 @@ func newTally(kind string) tally {
 
 // add adds the answer a of the entity with the given index. After an error, the tally is unchanged.
 func (t *tally) add(a Answer, index uint32) error {
-	switch t.kind {
-	case "any", "none", "all":
+	switch {
+	case isTruth(t.kind):
 		t.truths[truth(a)]++
-	case "min", "max":
+	case t.kind == "min" || t.kind == "max":
 		t.best.add(a, index)
 	default:
 		return t.total.Add(a)
@@ -46,7 +46,7 @@ func (t *tally) add(a Answer, index uint32) error {
 func (t *tally) take(a Answer) {
 	switch {
 	case a.v == nil:
-	case t.kind == "any" || t.kind == "none" || t.kind == "all":
+	case isTruth(t.kind):
 		t.truths[truth(a)]--
 	case t.kind == "min" || t.kind == "max":
 		t.best.take(a)

@@ -59,6 +59,7 @@ func TestWorld_PagedStateEqualsMemory(t *testing.T) {
 		of, err := Compile(im, "expr", text, WantTotal)
 		var want Answer
 		if err == nil {
+			runProgram(of)
 			want, err = of.Of(ecs.Vacant)
 		}
 		whole := false

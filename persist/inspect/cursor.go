@@ -41,11 +41,7 @@ func (c *Cursor) Image() *Image {
 }
 
 // State returns the state of c as a [State], which is completely in memory.
-func (c *Cursor) State() *State {
-	st := stateOf(c.settled)
-	st.Seq = c.seq
-	return st
-}
+func (c *Cursor) State() *State { return stateOf(c.settled) }
 
 // Seq returns the record that leads to the state of c.
 func (c *Cursor) Seq() uint64 { return c.seq }

@@ -38,9 +38,8 @@ type divergenceSearch struct {
 	cursors [2]*Cursor
 }
 
-// A commonRecord is a common tick with its record in each of the two journals. The oldest state of
-// a history may have no record, for example after pruning. In that case the Entry has only Tick and
-// ID.
+// A commonRecord is a common tick with its record in each of the two journals. The Entry of the
+// oldest state of a history has only Tick and ID, because the state comes from a snapshot.
 type commonRecord struct {
 	CommonTick
 	records [2]journal.Entry
@@ -69,32 +68,22 @@ func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (co
 // historyTo returns the records on the path to record seq, oldest first. It begins with the state
 // of the oldest readable snapshot on this path. If several records have the same tick, the result
 // has only the last of them.
-func historyTo(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
-	root := seq
-	for e := range v.Log.Ancestors(seq) {
-		// A lost record ends the history.
-		if e.Lost() {
-			break
-		}
-		way = append(way, e)
-		root = e.Parent
-	}
-	var oldest *catalog.SnapshotInfo
-	// Snapshots are sorted from the nearest to the oldest, so the last match is the oldest.
-	for _, s := range v.CandidateSnapshots(seq) {
-		if s.Err == nil && (s.ID.Seq >= root || len(way) == 0) {
-			oldest = &s
-		}
-	}
-	if oldest == nil {
+func historyTo(v *catalog.Catalog, seq uint64) []journal.Entry {
+	oldest, ok := v.OldestBase(seq)
+	if !ok {
 		return nil
 	}
-	if oldest.ID.Seq == root || len(way) == 0 {
-		way = append(way, journal.Entry{Tick: oldest.Tick, ID: oldest.ID})
+	// OldestBase has found this path.
+	path, _ := v.Log.Path(oldest.ID.Seq, seq)
+	way := []journal.Entry{{Tick: oldest.Tick, ID: oldest.ID}}
+	for _, e := range path {
+		if last := &way[len(way)-1]; last.Tick == e.Tick {
+			*last = e
+		} else {
+			way = append(way, e)
+		}
 	}
-	way = slices.CompactFunc(way, func(later, e journal.Entry) bool { return later.Tick == e.Tick })
-	slices.Reverse(way)
-	return slices.DeleteFunc(way, func(e journal.Entry) bool { return e.ID.Seq < oldest.ID.Seq })
+	return way
 }
 
 // sameTick reports whether both histories make the same change from one common tick to the next.

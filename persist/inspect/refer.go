@@ -48,17 +48,6 @@ func holdsEntities(t *layout.Type) bool {
 		slices.ContainsFunc(t.Fields, func(f layout.Field) bool { return holdsEntities(f.Type) })
 }
 
-// nextRow splits the first row off src. t is the type of the rows, width is their width.
-func nextRow(t *layout.Type, width int, src []byte) (row, rest []byte, err error) {
-	switch {
-	case width < 0:
-		return t.Next(src)
-	case width > len(src):
-		return nil, nil, format.ErrShort
-	}
-	return src[:width], src[width:], nil
-}
-
 // appendFieldsWith appends the paths of the fields in v that equal e. path is the path of v. A
 // pointer has the path of the value that it points to, as in Go. If a map key contains the
 // entity, the path is that of the map entry.
@@ -112,17 +101,12 @@ func (l *referrers) search(ctx context.Context, c *image.Component) error {
 		if !bytes.Contains(content, needle) {
 			return nil
 		}
-		for row := lo; row < hi; row++ {
-			value, rest, err := nextRow(c.Layout, c.Width, content)
-			if err == nil && bytes.Contains(value, needle) {
-				err = l.add(col, row, value)
+		return col.splitPage(lo, hi, content, func(row int, value []byte) error {
+			if !bytes.Contains(value, needle) {
+				return nil
 			}
-			if err != nil {
-				return col.fault(fmt.Errorf("row %d: %w", row, err))
-			}
-			content = rest
-		}
-		return nil
+			return l.add(col, row, value)
+		})
 	})
 }
 

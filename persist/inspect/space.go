@@ -112,7 +112,7 @@ func snapshotSpace(v *catalog.Catalog, info catalog.SnapshotInfo, sizes pageSize
 		if sizes != nil {
 			sizes[sharedPage{info.Number, k}] = size
 		}
-		*s.array(k) += size
+		*s.array(r.Manifest, k) += size
 		return nil
 	})
 	if err != nil {
@@ -123,29 +123,26 @@ func snapshotSpace(v *catalog.Catalog, info catalog.SnapshotInfo, sizes pageSize
 	return s, shared, nil
 }
 
-// array returns the counter for the bytes of page k. Each component has four columns: one for each
-// of its three arrays, and an unused one. The first component begins at FirstColumn.
-func (s *SnapshotSpace) array(k pagefile.Key) *int64 {
-	number, array := (int64(k.Column)-format.FirstColumn)/4, (int64(k.Column)-format.FirstColumn)%4
+// array returns the counter for the bytes of page k. m is the manifest of the file. A page that no
+// reader uses counts as Tree.
+func (s *SnapshotSpace) array(m *format.Manifest, k pagefile.Key) *int64 {
+	a, used := m.ArrayOf(k)
 	switch {
 	case k.Column == format.ManifestColumn:
 		return &s.Manifest
 	case k.Column == format.RegistryColumn:
 		return &s.Entities
-	case k.Column < format.FirstColumn || number >= int64(len(s.Components)):
-		// No reader uses this page.
+	case !used:
 		return &s.Tree
 	}
-	c := &s.Components[number]
-	switch array {
+	c := &s.Components[a.Component]
+	switch a.Kind {
 	case format.SparseArray:
 		return &c.Sparse
 	case format.DenseArray:
 		return &c.Dense
-	case format.DataArray:
-		return &c.Data
 	}
-	return &s.Tree
+	return &c.Data
 }
 
 // segmentSpaces returns the space of the journal. Overhead starts as the size of a segment, and

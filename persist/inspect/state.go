@@ -134,7 +134,7 @@ func (v *View) readFrom(ctx context.Context, s catalog.SnapshotInfo, seq uint64,
 
 // stateOf returns im as a State. All of its columns are in memory, so it never reads a page.
 func stateOf(im *image.Image) *State {
-	s := &State{outline: im, indices: len(im.Registry), registryLoaded: true}
+	s := &State{Seq: im.ID.Seq, outline: im, indices: len(im.Registry), registryLoaded: true}
 	for _, c := range im.Components {
 		s.columns = append(s.columns, stateColumn{Component: c, state: s, inMemory: true})
 	}
@@ -528,6 +528,26 @@ func (c *stateColumn) eachPage(ctx context.Context, f func(lo, hi int, content [
 		}
 		if err := cmp.Or(ctx.Err(), f(lo, hi, content)); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// splitPage calls f with each of the rows [lo, hi). content has the encoded rows, as eachPage
+// passes them: rows of fixed width have the right length.
+func (c *stateColumn) splitPage(lo, hi int, content []byte, f func(row int, value []byte) error) (err error) {
+	var value []byte
+	for row := lo; row < hi; row++ {
+		if c.Width >= 0 {
+			value, content = content[:c.Width], content[c.Width:]
+		} else {
+			value, content, err = c.Layout.Next(content)
+		}
+		if err == nil {
+			err = f(row, value)
+		}
+		if err != nil {
+			return c.fault(fmt.Errorf("row %d: %w", row, err))
 		}
 	}
 	return nil

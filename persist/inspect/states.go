@@ -56,9 +56,7 @@ func (v *View) Read(ctx context.Context, seq uint64, f func(*State) error) error
 	if err != nil {
 		return err
 	}
-	st := stateOf(im)
-	st.Seq = seq
-	return f(st)
+	return f(stateOf(im))
 }
 
 // Fill replaces the contents of w with the state after record seq, see [View.At]. It converts

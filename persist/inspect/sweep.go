@@ -82,7 +82,7 @@ func (s *State) Sweep(ctx context.Context, from int, components []*Component, as
 func newSpan(kept []*sweptPages) *Span {
 	s := &Span{of: make([]spanColumn, len(kept))}
 	for n, k := range kept {
-		s.of[n] = spanColumn{sweptPages: k, resource: k.Resource && k.N > 0}
+		s.of[n].sweptPages = k
 	}
 	return s
 }
@@ -170,7 +170,6 @@ func (s *Span) pass(page int) {
 // spanColumn is a component of the sweep, as read for one span.
 type spanColumn struct {
 	*sweptPages
-	resource bool
 	// rows has the row of each index of the span. It is empty if no index has a row, or if the
 	// component is in memory.
 	rows []int32
@@ -182,9 +181,9 @@ type spanColumn struct {
 // find returns the row of an entity of the span, or -1.
 func (c *spanColumn) find(e ecs.Entity) int {
 	switch {
-	case c.resource:
-		return 0
-	case c.inMemory && !c.Resource:
+	case c.Resource: // A resource has row 0, or no row.
+		return c.N - 1
+	case c.inMemory:
 		return c.Find(e)
 	case len(c.rows) == 0:
 		return -1

@@ -106,19 +106,7 @@ func newColumn(s *State, component, field string) (*column, error) {
 
 // read reads all rows.
 func (c *column) read(ctx context.Context) error {
-	return c.eachPage(ctx, func(lo, hi int, content []byte) error {
-		for row := lo; row < hi; row++ {
-			value, rest, err := nextRow(c.Layout, c.Width, content)
-			if err == nil {
-				err = c.add(row, value)
-			}
-			if err != nil {
-				return c.fault(fmt.Errorf("row %d: %w", row, err))
-			}
-			content = rest
-		}
-		return nil
-	})
+	return c.eachPage(ctx, func(lo, hi int, content []byte) error { return c.splitPage(lo, hi, content, c.add) })
 }
 
 // add adds a row.
