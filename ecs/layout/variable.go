@@ -193,7 +193,7 @@ func structCoder(t reflect.Type) coder {
 		if f.Name == "_" {
 			continue
 		}
-		name := nameOf(f).name
+		name := nameOf(f)
 		field := fieldCoder{compile(f.Type), name, appendString(nil, name), int(f.Offset)}
 		fields = append(fields, field)
 		least = min(least+len(field.key)+field.least, mostLeast)
