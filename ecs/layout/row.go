@@ -301,10 +301,9 @@ func (r *reader) scalar(k Kind) (bits, imaginary uint64, err *DataError) {
 // half reads a float, or one part of a complex number, and returns its bits.
 func (r *reader) half(k Kind) (uint64, *DataError) {
 	if k == Float32 || k == Complex64 {
-		bits, err := r.float32()
-		return uint64(bits), err
+		return r.float(codeFloat32, 4)
 	}
-	return r.float64()
+	return r.float(codeFloat64, 8)
 }
 
 // complex reads the real and the imaginary part of a complex number of kind k.
