@@ -15,15 +15,6 @@ import (
 // uint32. Index must return the low 32 bits. Of does not use encoding methods of the type. For an
 // integer, it calls the String method to fill [Type.Constants].
 func Of(t reflect.Type) (*Type, error) {
-	typ, err := describe(t)
-	if err != nil {
-		return nil, err
-	}
-	return typ, nil
-}
-
-// describe implements Of and returns the error by its concrete type.
-func describe(t reflect.Type) (*Type, *TypeError) {
 	if t == nil {
 		return nil, &TypeError{Path: "nil", Reason: "interface values cannot be stored"}
 	}
