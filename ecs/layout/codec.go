@@ -205,7 +205,7 @@ func firstNarrow(t reflect.Type, row []byte, intBits int) *DataError {
 				continue
 			}
 			if err := firstNarrow(f.Type, row, intBits); err != nil {
-				return err.in("." + nameOf(f).name)
+				return err.in("." + nameOf(f))
 			}
 			row = row[packedSize(f.Type):]
 		}

@@ -257,11 +257,7 @@ func rearranged(dst []byte, start int, pieces []piece) []byte {
 	if len(pieces) == 0 {
 		return dst
 	}
-	for i := range pieces { // Insertion sort: there are few pieces.
-		for k := i; k > 0 && pieces[k].order < pieces[k-1].order; k-- {
-			pieces[k], pieces[k-1] = pieces[k-1], pieces[k]
-		}
-	}
+	slices.SortFunc(pieces, func(a, b piece) int { return a.order - b.order })
 	unsorted := slices.Clone(dst[start:])
 	dst = dst[:start]
 	for _, p := range pieces {

@@ -3,6 +3,7 @@ package layout
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -58,31 +59,18 @@ func diffFields(stored, current *Type) (path, text string) {
 			return "." + g.Name, differs(nil, g.Type)
 		}
 	}
-	for i := range stored.Fields {
-		if stored.Fields[i].Name != current.Fields[i].Name {
-			return "", fmt.Sprintf("stored fields in order %s, program has %s", stored.order(), current.order())
-		}
+	if was, is := stored.fieldNames(), current.fieldNames(); !slices.Equal(was, is) {
+		return "", fmt.Sprintf("stored fields in order %s, program has %s", strings.Join(was, ", "), strings.Join(is, ", "))
 	}
 	return "", ""
 }
 
 // field returns the type of the field with this name, or nil.
 func (t *Type) field(name string) *Type {
-	for _, f := range t.Fields {
-		if f.Name == name {
-			return f.Type
-		}
+	if i := t.fieldIndex(name); i >= 0 {
+		return t.Fields[i].Type
 	}
 	return nil
-}
-
-// order returns the field names of t, separated by commas.
-func (t *Type) order() string {
-	names := make([]string, len(t.Fields))
-	for i, f := range t.Fields {
-		names[i] = f.Name
-	}
-	return strings.Join(names, ", ")
 }
 
 // differs describes the difference between two types. nil stands for a missing type.

@@ -293,10 +293,7 @@ func decodeBase64(token json.Token) ([]byte, *DataError) {
 // of t that have similar names. If there are none, it lists up to eight fields of t.
 func (t *Type) fieldHint(name string) string {
 	const most = 8
-	names := make([]string, len(t.Fields))
-	for i, f := range t.Fields {
-		names[i] = f.Name
-	}
+	names := t.fieldNames()
 	hint := near.Hint(name, names)
 	switch {
 	case hint != "" || len(names) == 0:
@@ -320,7 +317,7 @@ func (r *exactReader) fields(t *Type, dst, before []byte, token json.Token) ([]b
 			return dst, err
 		}
 		name, _ := token.(string)
-		i := slices.IndexFunc(t.Fields, func(f Field) bool { return f.Name == name })
+		i := t.fieldIndex(name)
 		switch {
 		case i < 0:
 			return dst, bad(fmt.Sprintf("no field %.60q%s", name, t.fieldHint(name)))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/stet-ecs/stet/internal/near"
@@ -224,9 +223,9 @@ func (m *matcher) renamed(pair *match, i int, added []int) (declared []string) {
 		}
 		return r
 	}
-	sort.SliceStable(takers, func(i, j int) bool {
-		x, y := rank(takers[i]), rank(takers[j])
-		return slices.Compare(x[:], y[:]) < 0
+	slices.SortStableFunc(takers, func(i, j int) int {
+		x, y := rank(i), rank(j)
+		return slices.Compare(x[:], y[:])
 	})
 	for _, k := range takers {
 		declared = append(declared, to.declaration(to.Fields[k], stored.Name))

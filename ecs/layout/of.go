@@ -15,15 +15,6 @@ import (
 // uint32. Index must return the low 32 bits. Of does not use encoding methods of the type. For an
 // integer, it calls the String method to fill [Type.Constants].
 func Of(t reflect.Type) (*Type, error) {
-	typ, err := describe(t)
-	if err != nil {
-		return nil, err
-	}
-	return typ, nil
-}
-
-// describe implements Of and returns the error by its concrete type.
-func describe(t reflect.Type) (*Type, *TypeError) {
 	if t == nil {
 		return nil, &TypeError{Path: "nil", Reason: "interface values cannot be stored"}
 	}
@@ -98,7 +89,7 @@ func (d *describer) fields(typ *Type, t reflect.Type, path string, depth int) *T
 		if f.Name == "_" {
 			continue
 		}
-		n, fault := parseTag(f)
+		name, former, fault := parseTag(f)
 		if fault != "" {
 			return d.fault(path+"."+f.Name, fault)
 		}
@@ -106,18 +97,18 @@ func (d *describer) fields(typ *Type, t reflect.Type, path string, depth int) *T
 		if err != nil {
 			return err
 		}
-		typ.Fields = append(typ.Fields, Field{n.name, described})
-		if n.former != nil {
+		typ.Fields = append(typ.Fields, Field{name, described})
+		if former != nil {
 			if typ.Former == nil {
 				typ.Former = make(map[string][]string)
 			}
-			typ.Former[n.name] = n.former
+			typ.Former[name] = former
 		}
-		if source := sourceOf(f); source != (fieldSource{n.name + " " + plainSource(described), ""}) {
+		if source := sourceOf(f); source != (fieldSource{name + " " + plainSource(described), ""}) {
 			if typ.sources == nil {
 				typ.sources = make(map[string]fieldSource)
 			}
-			typ.sources[n.name] = source
+			typ.sources[name] = source
 		}
 	}
 	if fault := typ.formerFault(); fault != "" {

@@ -161,16 +161,7 @@ func (r *reader) bool() (bool, *DataError) {
 	return code == codeTrue, nil
 }
 
-// float32 reads the bits of a float32.
-func (r *reader) float32() (uint32, *DataError) {
-	bits, err := r.float(codeFloat32, 4)
-	return uint32(bits), err
-}
-
-// float64 reads the bits of a float64.
-func (r *reader) float64() (uint64, *DataError) { return r.float(codeFloat64, 8) }
-
-// float reads a float with this code and size.
+// float reads the bits of a float with this code and size in bytes.
 func (r *reader) float(want byte, size int) (uint64, *DataError) {
 	code, err := r.code()
 	if err != nil {

@@ -231,8 +231,10 @@ func (t *Type) packedArray(src []byte, v *Value) (int, *DataError) {
 func (r *reader) value(t *Type, v *Value) *DataError {
 	v.init(t)
 	switch t.Kind {
-	case String, Bytes:
-		return r.text(t, v)
+	case String:
+		return r.text(&strForm, v)
+	case Bytes, Slice, Map, Pointer:
+		return r.nilOr(t, v)
 	case Struct:
 		return r.structure(t, v)
 	case Array:
@@ -240,18 +242,37 @@ func (r *reader) value(t *Type, v *Value) *DataError {
 			return err
 		}
 		return r.elements(t, v, t.Len)
-	case Slice:
-		return r.slice(t, v)
-	case Map:
-		return r.mapping(t, v)
-	case Pointer:
-		return r.pointer(t, v)
 	}
 	bits, imaginary, err := r.scalar(t.Kind)
 	if v != nil {
 		v.bits, v.imag = bits, imaginary
 	}
 	return err
+}
+
+// nilOr reads nil, or bytes, a slice, a map or a pointer.
+func (r *reader) nilOr(t *Type, v *Value) *DataError {
+	if r.isNil() {
+		v.setNil()
+		return nil
+	}
+	switch t.Kind {
+	case Bytes:
+		return r.text(&binForm, v)
+	case Slice:
+		n, err := r.open(&arrayForm, 1)
+		if err != nil {
+			return err
+		}
+		return r.elements(t, v, n)
+	case Map:
+		return r.mapping(t, v)
+	}
+	if err := r.exactly(&arrayForm, 1); err != nil {
+		return err
+	}
+	v.grow(1)
+	return r.value(t.Elem, v.item(0))
 }
 
 // scalar reads a number or bool and returns its bits.
@@ -280,10 +301,9 @@ func (r *reader) scalar(k Kind) (bits, imaginary uint64, err *DataError) {
 // half reads a float, or one part of a complex number, and returns its bits.
 func (r *reader) half(k Kind) (uint64, *DataError) {
 	if k == Float32 || k == Complex64 {
-		bits, err := r.float32()
-		return uint64(bits), err
+		return r.float(codeFloat32, 4)
 	}
-	return r.float64()
+	return r.float(codeFloat64, 8)
 }
 
 // complex reads the real and the imaginary part of a complex number of kind k.
@@ -298,17 +318,9 @@ func (r *reader) complex(k Kind) (re, im uint64, err *DataError) {
 	return re, im, err
 }
 
-// text reads a string or bytes.
-func (r *reader) text(t *Type, v *Value) *DataError {
-	form := &strForm
-	if t.Kind == Bytes {
-		if r.isNil() {
-			v.setNil()
-			return nil
-		}
-		form = &binForm
-	}
-	content, err := r.bytes(form)
+// text reads a string or bytes of the given form.
+func (r *reader) text(f *form, v *Value) *DataError {
+	content, err := r.bytes(f)
 	if v != nil {
 		v.text = string(content)
 	}
@@ -349,25 +361,8 @@ func (r *reader) elements(t *Type, v *Value, n int) *DataError {
 	return nil
 }
 
-// slice reads a slice.
-func (r *reader) slice(t *Type, v *Value) *DataError {
-	if r.isNil() {
-		v.setNil()
-		return nil
-	}
-	n, err := r.open(&arrayForm, 1)
-	if err != nil {
-		return err
-	}
-	return r.elements(t, v, n)
-}
-
-// mapping reads a map: alternating keys and values.
+// mapping reads a map that is not nil: alternating keys and values.
 func (r *reader) mapping(t *Type, v *Value) *DataError {
-	if r.isNil() {
-		v.setNil()
-		return nil
-	}
 	n, err := r.open(&mapForm, 2)
 	if err != nil {
 		return err
@@ -389,19 +384,6 @@ func (r *reader) mapping(t *Type, v *Value) *DataError {
 		}
 	}
 	return nil
-}
-
-// pointer reads nil or an array of one element.
-func (r *reader) pointer(t *Type, v *Value) *DataError {
-	if r.isNil() {
-		v.setNil()
-		return nil
-	}
-	if err := r.exactly(&arrayForm, 1); err != nil {
-		return err
-	}
-	v.grow(1)
-	return r.value(t.Elem, v.item(0))
 }
 
 // AppendZero appends the row of the zero value of t.

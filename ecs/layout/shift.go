@@ -117,7 +117,10 @@ func (s *shifting) run(shifts []shift, from, to int) {
 				s.run(p.body, from+p.from+i*p.fromStep, to+p.to+i*p.toStep)
 			}
 		default:
-			s.load(from+p.from, p.fromKind)
+			s.load(from+p.from, p.fromKind.bits()/8)
+			if p.fromKind.signed() {
+				extendSigns(s.numbers, p.fromKind.bits())
+			}
 			widenAll(s.numbers, p.fromKind, p.toKind)
 			s.store(to+p.to, p.toKind.bits()/8)
 		}
@@ -128,7 +131,7 @@ func (s *shifting) run(shifts []shift, from, to int) {
 func (s *shifting) copy(from, to, size int) {
 	switch size {
 	case 1, 2, 4, 8:
-		s.load(from, unsignedOf(size))
+		s.load(from, size)
 		s.store(to, size)
 		return
 	}
@@ -138,34 +141,21 @@ func (s *shifting) copy(from, to, size int) {
 	}
 }
 
-// unsignedOf returns the kind of unsigned integers with this size in bytes.
-func unsignedOf(size int) Kind {
+// load reads a number of this size from each row.
+func (s *shifting) load(from, size int) {
+	src := s.from
 	switch size {
 	case 1:
-		return Uint8
-	case 2:
-		return Uint16
-	case 4:
-		return Uint32
-	}
-	return Uint64
-}
-
-// load reads a number of each row. Signed integers are sign extended.
-func (s *shifting) load(from int, kind Kind) {
-	src := s.from
-	switch kind.bits() {
-	case 8:
 		for i := range s.numbers {
 			s.numbers[i] = uint64(src[from])
 			from += s.fromWidth
 		}
-	case 16:
+	case 2:
 		for i := range s.numbers {
 			s.numbers[i] = uint64(binary.LittleEndian.Uint16(src[from:]))
 			from += s.fromWidth
 		}
-	case 32:
+	case 4:
 		for i := range s.numbers {
 			s.numbers[i] = uint64(binary.LittleEndian.Uint32(src[from:]))
 			from += s.fromWidth
@@ -176,10 +166,13 @@ func (s *shifting) load(from int, kind Kind) {
 			from += s.fromWidth
 		}
 	}
-	if unused := 64 - kind.bits(); kind.signed() && unused > 0 {
-		for i, x := range s.numbers {
-			s.numbers[i] = uint64(int64(x<<unused) >> unused)
-		}
+}
+
+// extendSigns extends signed integers of the given number of bits to 64 bits.
+func extendSigns(numbers []uint64, bits int) {
+	unused := 64 - bits
+	for i, x := range numbers {
+		numbers[i] = uint64(int64(x<<unused) >> unused)
 	}
 }
 
@@ -210,8 +203,8 @@ func (s *shifting) store(to, size int) {
 	}
 }
 
-// widenAll converts numbers to floats. Integers that become wider integers are unchanged: load()
-// has extended them to 64 bits.
+// widenAll converts numbers to floats. Integers that become wider integers are unchanged: they
+// already have 64 bits.
 func widenAll(numbers []uint64, from, to Kind) {
 	if to != Float32 && to != Float64 {
 		return

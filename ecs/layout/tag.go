@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -9,47 +10,38 @@ import (
 // tagKey is the key of the struct tag for stored names.
 const tagKey = "stet"
 
-// A fieldName holds the stored name of a Go struct field and its former names.
-type fieldName struct {
-	name   string
-	former []string
+// nameOf returns the stored name of f. It ignores errors in the tag, because describe has already
+// reported them.
+func nameOf(f reflect.StructField) string {
+	name, _, _ := parseTag(f)
+	return name
 }
 
-// nameOf returns the stored name of f and its former names. It ignores errors in the tag, because
-// describe has already reported them.
-func nameOf(f reflect.StructField) fieldName {
-	n, _ := parseTag(f)
-	return n
-}
-
-// parseTag parses the tag of f:
+// parseTag parses the tag of f. It returns the stored name of f and its former names:
 //
 //	Health int `stet:"HP"`              stored as HP
 //	Health int `stet:",was=HP"`         stored as Health, earlier as HP
 //	Health int `stet:"hp,was=HP,was=L"` stored as hp, earlier as HP or L
-func parseTag(f reflect.StructField) (n fieldName, fault string) {
-	n.name = f.Name
+func parseTag(f reflect.StructField) (name string, former []string, fault string) {
 	tag, ok := f.Tag.Lookup(tagKey)
 	if !ok {
-		return n, ""
+		return f.Name, nil, ""
 	}
 	parts := strings.Split(tag, ",")
-	if parts[0] != "" {
-		n.name = parts[0]
-	}
+	name = cmp.Or(parts[0], f.Name)
 	for _, p := range parts[1:] {
-		former, ok := strings.CutPrefix(p, "was=")
+		was, ok := strings.CutPrefix(p, "was=")
 		if !ok {
-			return n, fmt.Sprintf("tag %.80q: %.40q is not of the form was=Name", tag, p)
+			return name, former, fmt.Sprintf("tag %.80q: %.40q is not of the form was=Name", tag, p)
 		}
-		n.former = append(n.former, former)
+		former = append(former, was)
 	}
-	for _, name := range append(n.former, n.name) {
-		if !validFieldName(name) {
-			return n, fmt.Sprintf("tag %.80q: %.40q is not a field name", tag, name)
+	for _, n := range append(former, name) {
+		if !validFieldName(n) {
+			return name, former, fmt.Sprintf("tag %.80q: %.40q is not a field name", tag, n)
 		}
 	}
-	return n, ""
+	return name, former, ""
 }
 
 // formerFault returns an error text if two fields of t have the same stored or former name.

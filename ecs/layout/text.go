@@ -53,11 +53,11 @@ func (v Value) appendText(dst []byte) []byte {
 	case Bytes:
 		return appendHex(dst, v.text)
 	case Struct:
-		return v.appendTextFields(dst)
+		return append(v.appendTextItems(append(dst, '{')), '}')
 	case Array, Slice:
-		return v.appendTextItems(append(dst, '['))
+		return append(v.appendTextItems(append(dst, '[')), ']')
 	case Map:
-		return v.appendTextEntries(append(dst, "map["...))
+		return append(v.appendTextItems(append(dst, "map["...)), ']')
 	case Pointer:
 		return v.items[0].appendText(append(dst, '&'))
 	case Complex64, Complex128:
@@ -88,40 +88,21 @@ func appendHex(dst []byte, text string) []byte {
 	return dst
 }
 
-// appendTextFields appends a struct: {X:1 Y:2.5}.
-func (v Value) appendTextFields(dst []byte) []byte {
-	dst = append(dst, '{')
-	for i, f := range v.typ.Fields {
-		if i > 0 {
-			dst = append(dst, ' ')
-		}
-		dst = append(append(dst, f.Name...), ':')
-		dst = v.items[i].appendText(dst)
-	}
-	return append(dst, '}')
-}
-
-// appendTextItems appends the elements of v and "]".
+// appendTextItems appends the fields, elements or entries of v, separated by spaces.
 func (v Value) appendTextItems(dst []byte) []byte {
-	for i, item := range v.items {
-		if i > 0 {
-			dst = append(dst, ' ')
-		}
-		dst = item.appendText(dst)
-	}
-	return append(dst, ']')
-}
-
-// appendTextEntries appends the entries of a map and "]".
-func (v Value) appendTextEntries(dst []byte) []byte {
 	for i := range v.Len() {
 		if i > 0 {
 			dst = append(dst, ' ')
 		}
-		dst = append(v.Key(i).appendText(dst), ':')
+		switch v.typ.Kind {
+		case Struct:
+			dst = append(append(dst, v.Name(i)...), ':')
+		case Map:
+			dst = append(v.Key(i).appendText(dst), ':')
+		}
 		dst = v.Index(i).appendText(dst)
 	}
-	return append(dst, ']')
+	return dst
 }
 
 // appendComplex appends a complex number: (1-2i).
@@ -188,14 +169,17 @@ func (v Value) appendJSON(dst []byte, exact bool) []byte {
 	case Entity:
 		return append(v.appendScalar(append(dst, '"')), '"')
 	case Struct:
-		return v.appendJSONFields(dst, exact)
+		return v.appendJSONList(dst, '{', '}', exact)
 	case Array, Slice:
-		return v.appendJSONItems(dst, exact)
+		return v.appendJSONList(dst, '[', ']', exact)
 	case Map:
-		return v.appendJSONMap(dst, exact)
+		if v.typ.Key.Kind == Struct || v.typ.Key.Kind == Array || exact && !v.textKeys() {
+			return v.appendJSONPairs(dst, exact)
+		}
+		return v.appendJSONList(dst, '{', '}', exact)
 	case Pointer:
 		if exact {
-			return v.appendJSONItems(dst, exact)
+			return v.appendJSONList(dst, '[', ']', exact)
 		}
 		return v.items[0].appendJSON(dst, exact)
 	case Float32, Float64:
@@ -244,45 +228,23 @@ func (v Value) appendNaN(dst []byte, bits uint64) []byte {
 	return fmt.Appendf(dst, `"NaN:%0*x"`, size/4, bits)
 }
 
-// appendJSONFields appends a struct as an object.
-func (v Value) appendJSONFields(dst []byte, exact bool) []byte {
-	dst = append(dst, '{')
-	for i, f := range v.typ.Fields {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(appendJSONString(dst, f.Name), ':')
-		dst = v.items[i].appendJSON(dst, exact)
-	}
-	return append(dst, '}')
-}
-
-// appendJSONItems appends the elements of v as an array.
-func (v Value) appendJSONItems(dst []byte, exact bool) []byte {
-	dst = append(dst, '[')
-	for i, item := range v.items {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = item.appendJSON(dst, exact)
-	}
-	return append(dst, ']')
-}
-
-// appendJSONMap appends a map as an object or as an array of pairs.
-func (v Value) appendJSONMap(dst []byte, exact bool) []byte {
-	if v.typ.Key.Kind == Struct || v.typ.Key.Kind == Array || exact && !v.textKeys() {
-		return v.appendJSONPairs(dst, exact)
-	}
-	dst = append(dst, '{')
+// appendJSONList appends the fields, elements or entries of v between the brackets open and end. An
+// entry is a member of an object.
+func (v Value) appendJSONList(dst []byte, open, end byte, exact bool) []byte {
+	dst = append(dst, open)
 	for i := range v.Len() {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(v.Key(i).appendJSONKey(dst), ':')
+		switch v.typ.Kind {
+		case Struct:
+			dst = append(appendJSONString(dst, v.Name(i)), ':')
+		case Map:
+			dst = append(v.Key(i).appendJSONKey(dst), ':')
+		}
 		dst = v.Index(i).appendJSON(dst, exact)
 	}
-	return append(dst, '}')
+	return append(dst, end)
 }
 
 // appendJSONKey appends v as the name of a JSON member.

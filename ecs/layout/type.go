@@ -79,6 +79,20 @@ func (t *Type) fieldsWidth() int {
 // Fixed reports whether all rows have the same width.
 func (t *Type) Fixed() bool { return t.Width() != varies }
 
+// fieldIndex returns the index of the field with this name, or -1.
+func (t *Type) fieldIndex(name string) int {
+	return slices.IndexFunc(t.Fields, func(f Field) bool { return f.Name == name })
+}
+
+// fieldNames returns the names of the fields, in declared order.
+func (t *Type) fieldNames() []string {
+	names := make([]string, len(t.Fields))
+	for i, f := range t.Fields {
+		names[i] = f.Name
+	}
+	return names
+}
+
 // Equal reports whether rows of t and u have the same encoding: the same kinds, lengths, and field
 // names in the same order. Equal ignores the names of types and constants.
 func (t *Type) Equal(u *Type) bool {

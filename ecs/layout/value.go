@@ -1,9 +1,6 @@
 package layout
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // A Value is the content of one row as an ordered tree. [Type.Value] returns a Value. A program can
 // read it without the Go type, print it, and marshal it as JSON. The zero Value has no type and
@@ -112,7 +109,7 @@ func (v Value) Field(name string) (Value, bool) {
 	if v.Kind() != Struct {
 		return Value{}, false
 	}
-	i := slices.IndexFunc(v.typ.Fields, func(f Field) bool { return f.Name == name })
+	i := v.typ.fieldIndex(name)
 	if i < 0 {
 		return Value{}, false
 	}

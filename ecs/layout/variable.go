@@ -126,8 +126,8 @@ func storeUint(p ptr, bits int, x uint64) {
 var float32Coder = coder{
 	encode: func(dst []byte, p ptr) []byte { return appendFloat32(dst, load[uint32](p)) },
 	decode: func(r *reader, p ptr) *DataError {
-		bits, err := r.float32()
-		store(p, bits)
+		bits, err := r.float(codeFloat32, 4)
+		store(p, uint32(bits))
 		return err
 	},
 	least: 5,
@@ -136,7 +136,7 @@ var float32Coder = coder{
 var float64Coder = coder{
 	encode: func(dst []byte, p ptr) []byte { return appendFloat64(dst, load[uint64](p)) },
 	decode: func(r *reader, p ptr) *DataError {
-		bits, err := r.float64()
+		bits, err := r.float(codeFloat64, 8)
 		store(p, bits)
 		return err
 	},
@@ -193,7 +193,7 @@ func structCoder(t reflect.Type) coder {
 		if f.Name == "_" {
 			continue
 		}
-		name := nameOf(f).name
+		name := nameOf(f)
 		field := fieldCoder{compile(f.Type), name, appendString(nil, name), int(f.Offset)}
 		fields = append(fields, field)
 		least = min(least+len(field.key)+field.least, mostLeast)

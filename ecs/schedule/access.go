@@ -1,6 +1,10 @@
 package schedule
 
-import "github.com/stet-ecs/stet/ecs/raw"
+import (
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs/raw"
+)
 
 // An Access names what a system uses: queries, storages, resources, events, indexes, relations and
 // bundles. The package description says what each of them includes.
@@ -56,10 +60,5 @@ func (alone) Uses() []raw.Use { return nil }
 
 // creates reports whether the uses include creating or destroying entities.
 func creates(uses []raw.Use) bool {
-	for _, u := range uses {
-		if u.Storage == nil && u.Members == raw.Writes {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(uses, func(u raw.Use) bool { return u.Storage == nil && u.Members == raw.Writes })
 }

@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"slices"
+
 	"github.com/stet-ecs/stet/ecs/internal/system"
 	"github.com/stet-ecs/stet/ecs/raw"
 )
@@ -57,21 +59,13 @@ func changesStructure(y *system.System) bool {
 	if y.Alone {
 		return true
 	}
-	for _, u := range y.Uses {
-		if u.Members == raw.Writes || u.Indexed && writesValues(y, u.Storage) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(y.Uses, func(u raw.Use) bool {
+		return u.Members == raw.Writes || u.Indexed && writesValues(y, u.Storage)
+	})
 }
 
 func writesValues(y *system.System, s raw.Storage) bool {
-	for _, u := range y.Uses {
-		if u.Storage == s && u.Values == raw.Writes {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(y.Uses, func(u raw.Use) bool { return u.Storage == s && u.Values == raw.Writes })
 }
 
 // A Conflict is the reason why a system waits for an earlier system.

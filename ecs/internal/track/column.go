@@ -436,8 +436,4 @@ type Memory struct {
 }
 
 // Memory returns the memory of l.
-func (l *Log) Memory() (m Memory) {
-	m.Undo, m.Spare = l.memory()
-	m.Marks = room(l.marks)
-	return m
-}
+func (l *Log) Memory() Memory { return Memory{Marks: room(l.marks), Undo: l.used, Spare: l.spare} }

@@ -161,7 +161,7 @@ func (s entries) wipe(p unsafe.Pointer, n int) { clear(rowsAt[uint32](p, n)) }
 
 // Memory returns the memory size of the entries in pages, and of the marks and logs.
 func (s *Sparse) Memory() (pages int64, m Memory) {
-	m.Undo, m.Spare = s.memory()
+	m.Undo, m.Spare = s.used, s.spare
 	pages = room(s.Pages)
 	for _, p := range s.Pages {
 		if p != nil {

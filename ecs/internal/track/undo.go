@@ -691,23 +691,6 @@ func (u *undoStack) logBytes(i int, undone bool) (n int64) {
 	return n
 }
 
-// memory returns the memory size of all logs, and of the recycled chunks.
-func (u *undoStack) memory() (undo, spare int64) {
-	for _, list := range [2][]*undoLog{u.logs, u.forward} {
-		for _, l := range list {
-			for _, c := range l.chunks {
-				undo += u.bytes(c)
-			}
-		}
-	}
-	for _, list := range append(slices.Clone(u.spares), u.bare) {
-		for _, c := range list {
-			spare += u.bytes(c)
-		}
-	}
-	return undo, spare
-}
-
 // eachRun calls f for every run of l, oldest first.
 func (l *undoLog) eachRun(f func(Run)) {
 	for _, c := range l.chunks {
