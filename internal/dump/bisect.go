@@ -199,7 +199,6 @@ type bisectCmd struct {
 
 	*route
 	judge judge
-	count int // Number of judged states.
 	// Verdicts by index of the state. A binary search stores all verdicts; a scan stores only
 	// skipped states.
 	verdicts map[int]probeDoc
@@ -207,10 +206,7 @@ type bisectCmd struct {
 	oldest probeDoc
 	// The newest state that the latest call of changes() judged. Skipped states do not count.
 	newest probeDoc
-	// The range of states at the start for which the condition holds. It is set only if a scan
-	// finds that the condition holds at the start and stops later.
-	held *heldDoc
-	doc  *bisectDoc
+	doc    *bisectDoc
 }
 
 // A judge decides whether the state im is bad. The argument c is the tick that led to im, or nil.
@@ -289,8 +285,7 @@ func (b *bisectCmd) bisect(s *source) (err error) {
 	case err != nil:
 		return err
 	}
-	b.doc.stateDoc, b.doc.Holds, b.doc.Before, b.doc.Judged = at.stateDoc, at.Holds, at.Before, b.count
-	b.doc.Held, b.doc.Builds = b.held, at.Builds
+	b.doc.stateDoc, b.doc.Holds, b.doc.Before, b.doc.Builds = at.stateDoc, at.Holds, at.Before, at.Builds
 	return cmp.Or(s.printReport(b.doc), b.unread)
 }
 
@@ -341,7 +336,7 @@ func (b *bisectCmd) judgeState(i int, im *inspect.Image, c *inspect.Commit) (pro
 	}
 	now := state{im, b.states[i]}
 	v, err := b.judge(now, c)
-	b.count++
+	b.doc.Judged++
 	p := probeDoc{now.doc(), v, i}
 	if v == skip {
 		b.verdicts[i] = p
@@ -477,22 +472,22 @@ func (b *bisectCmd) flip(p, before probeDoc) flipDoc {
 	return flipDoc{p.stateDoc, p.Verdict == bad, before.stateDoc, describe.BuildsOf(b.Build(before.Seq), b.Build(p.Seq))}
 }
 
-// firstBad finds the first change to bad. If the condition holds at the start, firstBad sets b.held
-// to the range in which the condition holds.
+// firstBad finds the first change to bad. If the condition holds at the start and stops later,
+// firstBad sets Held of the document.
 func (b *bisectCmd) firstBad(last int) (at flipDoc, err error) {
 	err = b.changes(0, last, func(f flipDoc) error {
 		if f.Holds {
 			at = f
 			return errEnough
 		}
-		b.held = &heldDoc{b.oldest.stateDoc, f.Before}
+		b.doc.Held = &heldDoc{b.oldest.stateDoc, f.Before}
 		return nil
 	})
 	switch {
 	case err != nil:
 		return at, ignoreEnough(err)
-	case b.held != nil:
-		return at, b.missing(b.withFlag("--last"), "the condition holds %v, and does not begin to hold again in the rest of %v", b.held, b.states)
+	case b.doc.Held != nil:
+		return at, b.missing(b.withFlag("--last"), "the condition holds %v, and does not begin to hold again in the rest of %v", b.doc.Held, b.states)
 	}
 	return at, b.missing("", "%s", b.unchanged())
 }
@@ -534,16 +529,16 @@ func (b *bisectCmd) unchanged() string {
 
 // listChanges prints all changes. Each row is printed as soon as the change is found.
 func (b *bisectCmd) listChanges(last int) error {
-	if b.json {
-		doc := &flipsDoc{States: len(b.states), Flips: []flipDoc{}}
-		return stream(b.app, doc, func(visit func(flipDoc) error) error {
-			err := b.changes(0, last, visit)
-			// stream prints this member after the list, so it can still be set here.
-			doc.End = b.newest.Verdict
-			return err
-		})
+	doc := &flipsDoc{States: len(b.states), Flips: []flipDoc{}}
+	changes := func(visit func(flipDoc) error) error {
+		err := b.changes(0, last, visit)
+		// stream prints this member after the list, so it can still be set here.
+		doc.End = b.newest.Verdict
+		return err
 	}
-	changes := func(visit func(flipDoc) error) error { return b.changes(0, last, visit) }
+	if b.json {
+		return stream(b.app, doc, changes)
+	}
 	g := b.Grid(">TICK", ">RECORD", "HOLDS")
 	n, err := rows(b.app, changes, g, func(at flipDoc) {
 		g.Row(at.Tick, at.Seq, at.Holds)
@@ -656,13 +651,13 @@ func (b *bisectCmd) commandJudge() (end func(), err error) {
 // verdict returns the verdict for a command that ended with err. If the command cannot be started,
 // or was interrupted, verdict returns an error.
 func (b *bisectCmd) verdict(im state, err error) (string, error) {
-	var exit *exec.ExitError
+	exit, ended := errors.AsType[*exec.ExitError](err)
 	switch {
 	case b.ctx.Err() != nil:
 		return skip, b.ctx.Err()
 	case err == nil:
 		return good, nil
-	case !errors.As(err, &exit):
+	case !ended:
 		return skip, systemError(err)
 	case exit.ExitCode() == exitSkip:
 		return skip, nil

@@ -30,7 +30,7 @@ func TestBisect_LastChange(t *testing.T) {
 	v, err := inspect.OpenReadOnly(ctx, dir)
 	require.NoError(t, err)
 	defer v.Close()
-	b := new(bisectCmd)
+	b := &bisectCmd{doc: new(bisectDoc)}
 	b.route, err = (&source{&call{ctx: ctx}, v, dir}).route("", "@latest")
 	require.NoError(t, err)
 	require.Len(t, b.states, ticks+1)
@@ -59,10 +59,10 @@ func TestBisect_LastChange(t *testing.T) {
 			want = &at
 			return nil
 		}))
-		b.count, b.verdicts = 0, map[int]probeDoc{}
+		b.doc.Judged, b.verdicts = 0, map[int]probeDoc{}
 		clear(times)
 		got, err := b.lastChange(ticks)
-		assert.Len(t, times, b.count, "each judged state counts once")
+		assert.Len(t, times, b.doc.Judged, "each judged state counts once")
 		for tick, n := range times {
 			assert.Equal(t, 1, n, "tick %d", tick)
 		}
@@ -72,6 +72,6 @@ func TestBisect_LastChange(t *testing.T) {
 		}
 		require.NoError(t, err)
 		assert.Equal(t, *want, got)
-		assert.LessOrEqual(t, b.count, max(backwardBlock+1, 2*(ticks-int(want.Tick))+2*backwardBlock))
+		assert.LessOrEqual(t, b.doc.Judged, max(backwardBlock+1, 2*(ticks-int(want.Tick))+2*backwardBlock))
 	}
 }

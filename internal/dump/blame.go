@@ -2,7 +2,6 @@ package dump
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -208,15 +207,11 @@ func (w *writerDoc) notSince(s *inspect.EntityState) bool {
 	return w.Exact
 }
 
-// errNoStretch never occurs, because TraceBack calls its function at least once without an error.
-var errNoStretch = errors.New("no state to begin with")
-
 // search reads the journal backward from record seq until all writers are known. It also stops at
 // the first snapshot after the limit on bytes, or at damage. The damage is stored in b.unread, and
 // reported at the end of the output. Damage among the newest ticks is returned as an error.
 func (b *writerSearch) search(s *source, e ecs.Entity, seq uint64) error {
 	read := int64(0)
-	b.unread = nil
 	err := s.TraceBack(s.ctx, e, seq, func(stretch *inspect.Stretch) bool {
 		if b.last == nil {
 			// This is the first call, with the newest part of the history. Its last state has all
@@ -230,9 +225,6 @@ func (b *writerSearch) search(s *source, e ecs.Entity, seq uint64) error {
 		}
 		return !b.addOldest(stretch.First) && (b.bytes == 0 || read < b.bytes)
 	})
-	if err == nil && b.last == nil {
-		return errNoStretch
-	}
 	if b.last != nil && damaged(err) {
 		b.unread, err = err, nil
 	}

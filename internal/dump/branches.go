@@ -141,10 +141,7 @@ func (s *source) branches() lineage {
 		l.docs = append(l.docs, branchDoc{Branch: "@latest", Tick: tick, Seq: in.newest, FirstTick: tick, FirstRecord: in.newest, standingDoc: in.of(in.newest, false)})
 	}
 	for _, end := range ends {
-		d := branchDoc{Branch: numbers[end.ID.Seq], Tick: end.Tick, Seq: end.ID.Seq, standingDoc: in.of(end.ID.Seq, onHead[end.ID.Seq])}
-		if d.Branch == "" {
-			d.Branch = "@latest"
-		}
+		d := branchDoc{Branch: cmp.Or(numbers[end.ID.Seq], "@latest"), Tick: end.Tick, Seq: end.ID.Seq, standingDoc: in.of(end.ID.Seq, onHead[end.ID.Seq])}
 		for e := range log.Ancestors(end.ID.Seq) {
 			// An earlier iteration has added this record and its ancestors to another branch.
 			if l.of[e.ID.Seq] != "" {

@@ -101,8 +101,8 @@ func (s standing) of(seq uint64, onHead bool) standingDoc {
 	return standingDoc{seq == s.newest, !onHead && seq != s.newest && seq >= s.known, onHead && seq > s.newest}
 }
 
-// commit reads record seq with its operations and describes it. It returns a nil commit if the
-// record does not exist, and damage as an error.
+// commit reads record seq with its operations, and describes it without them. It returns a nil
+// commit if the record does not exist, and damage as an error.
 func (s *source) commit(seq uint64, in standing) (c *inspect.Commit, ops []inspect.Op, doc recordDoc, err error) {
 	commits, err := s.Commits(seq, seq)
 	if err != nil || len(commits) == 0 {
@@ -112,21 +112,14 @@ func (s *source) commit(seq uint64, in standing) (c *inspect.Commit, ops []inspe
 	if ops, err = c.Ops(); err != nil {
 		return nil, nil, doc, err
 	}
-	doc = recordDocOf(c, ops)
-	doc.standingDoc = in.of(seq, c.OnHead)
-	return c, ops, doc, nil
-}
-
-// recordDocOf describes c, without its operations and without its status.
-func recordDocOf(c *inspect.Commit, ops []inspect.Op) recordDoc {
 	n := describe.CountTick(c, ops)
-	return recordDoc{
+	return c, ops, recordDoc{
 		Seq: c.Seq, Tick: c.Tick, Parent: c.Parent, Time: c.Time, Bytes: c.Bytes, Marks: c.Marks,
-		Created: n.Created, Destroyed: n.Destroyed, Cleared: n.Cleared,
+		standingDoc: in.of(seq, c.OnHead), Created: n.Created, Destroyed: n.Destroyed, Cleared: n.Cleared,
 		Components: describe.Listed(n.Components, func(c describe.ComponentCounts) changeDoc {
 			return changeDoc{c.Name, c.Added, c.Removed, c.Cleared, c.Before, c.After, c.Written}
 		}),
-	}
+	}, nil
 }
 
 // operations returns the documents of ops.

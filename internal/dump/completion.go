@@ -293,45 +293,35 @@ func (c *completion) subjects() error {
 	if err != nil {
 		return c.resources()
 	}
+	return c.parts(e, text+".")
+}
+
+// resources offers resources and their fields.
+func (c *completion) resources() error { return c.parts(ecs.Vacant, "") }
+
+// parts offers the components of e and their fields, with a prefix before each name. For
+// [ecs.Vacant], it offers the resources, also those without a value.
+func (c *completion) parts(e ecs.Entity, prefix string) error {
 	state, err := c.peek(e)
 	if err != nil {
 		return err
 	}
 	for _, component := range state.Components {
-		if component.Row >= 0 {
-			c.named(text+"."+component.Name, component)
+		if component.Row >= 0 || component.Resource && e == ecs.Vacant {
+			c.fields(prefix+component.Name, component.Layout)
 		}
 	}
 	return nil
 }
 
-// resources offers resources and their fields.
-func (c *completion) resources() error {
-	state, err := c.peek(ecs.Vacant)
-	if err != nil {
-		return err
-	}
-	for _, component := range state.Components {
-		if component.Resource {
-			c.named(component.Name, component)
-		}
-	}
-	return nil
-}
-
-// named offers the component or resource with this name, and its fields.
-func (c *completion) named(name string, of inspect.EntityComponent) {
-	c.offer(name, of.Layout.String())
-	c.fields(name, of.Layout)
-}
-
-// fields offers the fields below the typed path, one level at a time.
+// fields offers a path to a value of type t. If the typed text leads into the value, it also offers
+// the fields below the path, one level at a time.
 func (c *completion) fields(path string, t *layout.Type) {
+	c.offer(path, t.String())
 	if !strings.HasPrefix(c.typed, path+".") {
 		return
 	}
 	for _, f := range t.Fields {
-		c.offer(path+"."+f.Name, f.Type.String())
 		c.fields(path+"."+f.Name, f.Type)
 	}
 }

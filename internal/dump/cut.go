@@ -75,29 +75,30 @@ func (t *tool) cut(printed []byte, args []string) (rawDocument, error) {
 //	total     number of all rows or differences; those before --offset are not reported
 //	more      true if an unknown number of items follow the list
 func (c *cutter) addLimits(printed []byte, args []string) {
-	var doc map[string]json.RawMessage
-	if json.Unmarshal(printed, &doc) != nil {
-		return
+	var doc struct {
+		Earlier, Total    int
+		More              bool
+		Rows, Differences []json.RawMessage
 	}
-	var earlier, total, offset int
-	_ = json.Unmarshal(doc["earlier"], &earlier)
-	_ = json.Unmarshal(doc["total"], &total)
-	if string(doc["more"]) == "true" {
+	// Ignore errors: a document may have a member of the same name and of another type.
+	_ = json.Unmarshal(printed, &doc)
+	if doc.More {
 		c.limits = append(c.limits, "more rows")
 	}
+	offset := 0
 	for _, arg := range args {
 		if text, ok := strings.CutPrefix(arg, "--offset="); ok {
 			offset, _ = strconv.Atoi(text)
 		}
 	}
-	if earlier > 0 {
-		c.limits = append(c.limits, fmt.Sprintf("%d before these", earlier))
+	if doc.Earlier > 0 {
+		c.limits = append(c.limits, fmt.Sprintf("%d before these", doc.Earlier))
 	}
-	for _, list := range []string{"rows", "differences"} {
-		var items []json.RawMessage
-		if json.Unmarshal(doc[list], &items) == nil && items != nil && total > offset+len(items) {
-			c.addLeftOut(list, total-offset-len(items))
-		}
+	if n := doc.Total - offset - len(doc.Rows); doc.Rows != nil && n > 0 {
+		c.addLeftOut("rows", n)
+	}
+	if n := doc.Total - offset - len(doc.Differences); doc.Differences != nil && n > 0 {
+		c.addLeftOut("differences", n)
 	}
 }
 
@@ -105,13 +106,11 @@ func (c *cutter) addLimits(printed []byte, args []string) {
 // separately, and all later ones as "others".
 func (c *cutter) addLeftOut(where string, n int) {
 	const most = 16
-	if _, ok := c.left[where]; !ok {
-		if len(c.where) >= most {
-			where = "others"
-		}
-		if _, ok := c.left[where]; !ok {
-			c.where = append(c.where, where)
-		}
+	if c.left[where] == 0 && len(c.where) >= most {
+		where = "others"
+	}
+	if c.left[where] == 0 {
+		c.where = append(c.where, where)
 	}
 	c.left[where] += n
 }

@@ -173,11 +173,7 @@ func mapped[T, U any](items walk[T], f func(T) (U, error)) walk[U] {
 // If doc is a pointer, the walk can set the members that follow the list. With --ndjson, each item
 // is a line, and so are the members before and after the list.
 func stream[T any](a *app, doc any, items walk[T]) error {
-	list, _ := listOf(doc)
-	if list == "" {
-		return fmt.Errorf("%T has no list", doc)
-	}
-	before, _, err := membersAround(doc, list)
+	before, list, _, err := membersAround(doc)
 	if err != nil {
 		return err
 	}
@@ -197,7 +193,7 @@ func stream[T any](a *app, doc any, items walk[T]) error {
 		return a.Broken()
 	})
 	// Marshal again: the walk may have set the members after the list.
-	_, behind, err := membersAround(doc, list)
+	_, _, behind, err := membersAround(doc)
 	if err == nil {
 		a.printMembersAfter(n, formatMember(doc), behind)
 	}
@@ -260,13 +256,14 @@ func formatted(doc any) (string, error) {
 	return "{" + formatMember(doc) + members, err
 }
 
-// membersAround returns the JSON members of doc before and after its list, without braces. The
-// first member is the format.
-func membersAround(doc any, list string) (before, behind string, err error) {
+// membersAround returns the name of the list of doc, and the JSON members of doc before and after
+// the list, without braces. The first member is the format.
+func membersAround(doc any) (before, list, behind string, err error) {
 	text, err := formatted(doc)
 	if err != nil {
-		return "", "", err
+		return "", "", "", err
 	}
+	list, _ = listOf(doc)
 	d := json.NewDecoder(strings.NewReader(text))
 	_, err = d.Token() // The opening brace.
 	for err == nil && d.More() {
@@ -277,10 +274,10 @@ func membersAround(doc any, list string) (before, behind string, err error) {
 			err = d.Decode(&value)
 		}
 		if name == list {
-			return text[1:start], strings.TrimPrefix(text[d.InputOffset():len(text)-1], ","), err
+			return text[1:start], list, strings.TrimPrefix(text[d.InputOffset():len(text)-1], ","), err
 		}
 	}
-	return "", "", cmp.Or(err, fmt.Errorf("%T has no member %s", doc, list))
+	return "", "", "", cmp.Or(err, fmt.Errorf("%T has no list", doc))
 }
 
 // listOf returns the list of doc: the only member that is a slice of documents. The name is empty

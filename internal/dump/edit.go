@@ -131,25 +131,22 @@ func (e *editCmd) edit(s *source, st *inspect.State) error {
 	if err != nil {
 		return err
 	}
+	doc := &editDoc{
+		stateDoc: outline(st).doc(), Entities: entities,
+		Edits: describe.Listed(assignments, func(a *assignment) editedDoc { return a.editedDoc }),
+	}
 	if e.dry {
-		return s.printReport(editDocOf(outline(st), entities, assignments))
+		return s.printReport(doc)
 	}
 	im, err := repair.Edit(st.Outline(), rows)
 	if err != nil {
 		return err
 	}
-	doc := editDocOf(state{im, st.Seq}, entities, assignments)
 	doc.Output, doc.Digest = e.out, im.Digest().String()
 	if err := s.writeImage(im, e.out, e.store); err != nil {
 		return err
 	}
 	return s.printReport(doc)
-}
-
-// editDocOf reports the assignments. The parameter entities is the number of entities that the
-// filters select.
-func editDocOf(im state, entities int, assignments []*assignment) *editDoc {
-	return &editDoc{stateDoc: im.doc(), Entities: entities, Edits: describe.Listed(assignments, func(a *assignment) editedDoc { return a.editedDoc })}
 }
 
 // overlap reports whether one of two field paths is a prefix of the other.

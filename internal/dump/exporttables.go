@@ -306,10 +306,10 @@ const tableRows = 4096
 func (w *tableWriter) image(im state) error {
 	for _, c := range im.Components {
 		t, err := w.table(im, c)
-		if t == nil || err != nil {
-			if err != nil {
-				return err
-			}
+		if err != nil {
+			return err
+		}
+		if t == nil {
 			continue
 		}
 		for row := range c.Len() {

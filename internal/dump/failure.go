@@ -85,14 +85,13 @@ var errDiffer = errors.New("the states differ")
 // try next. The first matching case wins. Damage comes before not found, because the damaged part
 // may contain the missing object. Unknown errors count as errors of the operating system.
 func classify(path string, err error) *failure {
-	var f *failure
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
-	if e := new(query.Error); errors.As(err, &e) {
+	if _, ok := errors.AsType[*query.Error](err); ok {
 		return &failure{code: exitUsage, err: withMark(err)}
 	}
-	f = &failure{err: err, text: path + ": " + describe.Unprefixed(err)}
+	f := &failure{err: err, text: path + ": " + describe.Unprefixed(err)}
 	switch {
 	case errors.Is(err, fs.ErrExist): // The output exists already.
 		f.code, f.text = exitUsage, describe.Unprefixed(err)
@@ -201,8 +200,8 @@ func (f *failure) lines() []string {
 // The mark is placed by the width of the text before it, because some characters take two columns
 // of a terminal and some take none.
 func withMark(err error) error {
-	var e *query.Error
-	if !errors.As(err, &e) || e.At < 0 {
+	e, ok := errors.AsType[*query.Error](err)
+	if !ok || e.At < 0 {
 		return err
 	}
 	line, before := e.Excerpt()

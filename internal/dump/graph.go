@@ -43,32 +43,20 @@ func branchesOf(entries []journal.Entry, log *journal.Log) branches {
 	return lines
 }
 
-// parentsAmong returns the nearest ancestor in entries of each entry, or 0 if there is none.
-func parentsAmong(entries []journal.Entry, log *journal.Log) []uint64 {
-	// nearest maps each record that was visited to its nearest ancestor in entries, or to itself if
-	// it is in entries. So no record is visited twice.
+// parentsAmong returns the nearest ancestor in entries of each entry, or 0 if there is none. In a
+// log, each record is after its parent.
+func parentsAmong(entries []journal.Entry, log *journal.Log) (parents []uint64) {
+	// nearest maps each record in entries to itself, and each other record to its nearest ancestor
+	// in entries.
 	nearest := map[uint64]uint64{}
-	for _, e := range entries {
-		nearest[e.ID.Seq] = e.ID.Seq
-	}
-	parents := make([]uint64, len(entries))
-	for i, e := range entries {
-		var passed []uint64
-		at := e.Parent
-		for {
-			if known, ok := nearest[at]; ok {
-				parents[i] = known
-				break
-			}
-			passed = append(passed, at)
-			parent, ok := log.Find(at)
-			if !ok {
-				break
-			}
-			at = parent.Parent
+	for _, e := range log.Entries {
+		if len(parents) == len(entries) {
+			break
 		}
-		for _, seq := range passed {
-			nearest[seq] = parents[i]
+		nearest[e.ID.Seq] = nearest[e.Parent]
+		if e.ID == entries[len(parents)].ID {
+			parents = append(parents, nearest[e.Parent])
+			nearest[e.ID.Seq] = e.ID.Seq
 		}
 	}
 	return parents
@@ -92,27 +80,24 @@ func (d *branchDrawer) draw(seq, parent uint64) (lines branchLines) {
 	column := slices.Index(d.columns, parent)
 	switch {
 	case parent == 0:
-		lines.apart, lines.fork = len(d.columns) > 0, d.state(-1, "")
+		lines.apart, lines.fork = len(d.columns) > 0, d.line(noColumn)
 		column = d.free(0)
 	case d.children[parent] > 1:
 		from := column
 		column = d.free(from + 1)
 		lines.apart, lines.fork = true, d.fork(from, column)
 	}
-	// On the line above the record, the column belongs to the parent.
-	if d.children[parent]--; parent != 0 {
-		d.columns[column] = parent
-		lines.before = d.state(column, "|")
-	} else {
-		lines.before = d.state(-1, "")
-	}
+	d.children[parent]--
+	// On the line above the record, the column belongs to the parent. For a new tree, it is free.
+	d.columns[column] = parent
+	lines.before = d.line(noColumn)
 	d.columns[column] = seq
-	lines.row = d.state(column, "*")
+	lines.row = d.line(column)
 	// The record has no more children, so its column becomes free.
 	if d.children[seq] == 0 {
 		d.columns[column] = 0
 	}
-	lines.after = d.state(-1, "")
+	lines.after = d.line(noColumn)
 	return lines
 }
 
@@ -127,13 +112,16 @@ func (d *branchDrawer) free(least int) int {
 	return len(d.columns) - 1
 }
 
-// state draws the given mark in the given column, and a vertical bar in every other used column.
-func (d *branchDrawer) state(column int, mark string) string {
+// noColumn is the argument of line for a line without a record.
+const noColumn = -1
+
+// line draws * in the column of the record, and a vertical bar in every other used column.
+func (d *branchDrawer) line(record int) string {
 	var b strings.Builder
 	for i, seq := range d.columns {
 		switch {
-		case i == column:
-			b.WriteString(mark)
+		case i == record:
+			b.WriteByte('*')
 		case seq != 0:
 			b.WriteByte('|')
 		default:
@@ -147,7 +135,7 @@ func (d *branchDrawer) state(column int, mark string) string {
 // fork draws a line from one column to a free column on its right. The line crosses the columns
 // between them.
 func (d *branchDrawer) fork(from, to int) string {
-	passing := d.state(-1, "")
+	passing := d.line(noColumn)
 	line := []byte(passing + strings.Repeat(" ", 2*to))[:2*to]
 	for i := 2*from + 1; i < len(line)-1; i++ {
 		if line[i] == ' ' {
