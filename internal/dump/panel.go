@@ -141,7 +141,6 @@ func (p *panel) compile() (err error) {
 	if err != nil {
 		return err
 	}
-	var fields []field
 	texts, err := p.expandFields(end)
 	if err != nil {
 		return err
@@ -152,9 +151,9 @@ func (p *panel) compile() (err error) {
 		if err != nil {
 			return err
 		}
-		p.columns, p.names, fields = append(p.columns, x), append(p.names, name), append(fields, field{name: name})
+		p.columns, p.names = append(p.columns, x), append(p.names, name)
 	}
-	return checkDistinct("panel", fields)
+	return checkDistinct("panel", p.names)
 }
 
 // expandFields replaces each text "Name.*" by one text for each field of the component.

@@ -215,12 +215,11 @@ func (w *sweeper) fields(what string, texts []string) (fields []field, err error
 		}
 		fields = append(fields, field{name: name, expr: x, number: x.Number})
 	}
-	return fields, checkDistinct(what, fields)
+	return fields, checkDistinct(what, namesOf(fields))
 }
 
 // checkDistinct returns an error if two columns have the same name.
-func checkDistinct(what string, fields []field) error {
-	names := namesOf(fields)
+func checkDistinct(what string, names []string) error {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
 			return fail(exitUsage, "", "%s: two columns are called %s; write \"… as NAME\"", what, name)
@@ -376,7 +375,7 @@ func (w *sweeper) grouping(q *queryCmd) (g *grouping, err error) {
 		// This group exists even if no entity passes the filters.
 		_, err = g.groupOf(nil)
 	}
-	return g, cmp.Or(err, checkDistinct("--group-by", g.fields()))
+	return g, cmp.Or(err, checkDistinct("--group-by", namesOf(g.fields())))
 }
 
 // sortOf returns the indices of the columns that --sort names.
