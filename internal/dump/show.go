@@ -203,11 +203,11 @@ func (o *showCmd) run(s *source) error {
 	if !b.last.Alive {
 		return s.notAlive(b.last)
 	}
-	// It is an error if the entity has none of the requested components.
-	if doc := b.shown(s); len(o.components) > 0 && len(doc) == 0 {
-		return s.missing(describe.Command("show", s.path, e.String()), "%v has no %s at %s", e, alternatives(o.components), describe.State(b.last.Tick, b.last.Seq).Place())
-	}
 	doc := &showDoc{stateDoc: describe.State(b.last.Tick, b.last.Seq), Row: b.last.Row, Entity: e.String(), Components: b.shown(s), living: b.last.Living}
+	// It is an error if the entity has none of the requested components.
+	if len(o.components) > 0 && len(doc.Components) == 0 {
+		return s.missing(describe.Command("show", s.path, e.String()), "%v has no %s at %s", e, alternatives(o.components), doc.Place())
+	}
 	if !o.brief {
 		if err := doc.markDangling(s, seq); err != nil {
 			return err
