@@ -54,18 +54,10 @@ numbers. --ndjson writes a line of JSON for each row.
 	run: func(f flags) action {
 		p := new(panel)
 		f.condition(&p.where, "where", "only entities for which this expression is true; repeat the flag to add a condition")
-		f.number(&p.every, "every", "", 1, "only the first tick, every Nth after it, and the last one")
+		p.flags(f, "only the first tick, every Nth after it, and the last one", "table")
 		f.limit(&p.limit, "rows")
-		f.valuesFormat(&p.format, "table")
-		f.point(&p.at)
-		return func(c *call) (err error) {
-			if p.texts, p.span, err = c.splitRange(); err != nil {
-				return err
-			}
-			if p.every == 0 {
-				return c.misused("--every must be at least 1")
-			}
-			if err := c.checkValuesFormat(p.format); err != nil {
+		return func(c *call) error {
+			if err := p.arguments(c); err != nil {
 				return err
 			}
 			return c.read(c.args[0], p.print)
@@ -77,13 +69,9 @@ numbers. --ndjson writes a line of JSON for each row.
 // are compiled for the last state, which most likely has all components.
 type panel struct {
 	*route
-	at     string
-	every  uint
-	limit  limit
-	format string
-	texts  []string
-	span   string // A..B, or "" if the command line has no range.
-	where  []string
+	sampling
+	limit limit
+	where []string
 
 	conditions []*query.Expr
 	columns    []*query.Expr
