@@ -92,9 +92,9 @@ func (p *panel) print(s *source) (err error) {
 		return err
 	}
 	if p.format == "csv" {
-		err = writeValues(s.app, append([]string{"tick", "entity"}, p.names...), mapped(p.rows, func(r panelRowDoc) (valuesRow, error) {
-			return valuesRow{[]string{strconv.FormatUint(r.Tick, 10), r.Entity}, r.Values.answers}, nil
-		}))
+		err = writeValues(s.app, append([]string{"tick", "entity"}, p.names...), p.rows, func(r panelRowDoc) ([]string, []query.Answer) {
+			return []string{strconv.FormatUint(r.Tick, 10), r.Entity}, r.Values.answers
+		})
 	} else {
 		g := s.Grid(append([]string{">TICK", "ENTITY"}, p.headings()...)...)
 		p.doc = panelDoc{len(p.states), p.names, []panelRowDoc{}, false}

@@ -141,9 +141,9 @@ func (p *plotCmd) plot(s *source) (err error) {
 	case s.json:
 		err = stream(s.app, doc, p.points)
 	case p.format == "csv":
-		err = writeValues(s.app, append([]string{"tick"}, p.texts...), mapped(p.points, func(at plotPointDoc) (valuesRow, error) {
-			return valuesRow{[]string{strconv.FormatUint(at.Tick, 10)}, at.Values.answers}, nil
-		}))
+		err = writeValues(s.app, append([]string{"tick"}, p.texts...), p.points, func(at plotPointDoc) ([]string, []query.Answer) {
+			return []string{strconv.FormatUint(at.Tick, 10)}, at.Values.answers
+		})
 	default:
 		if err = p.points(p.addPoint); err == nil {
 			p.print()

@@ -50,26 +50,21 @@ func (p *sampling) arguments(c *call) error {
 	return c.flags.unlimited()
 }
 
-// A valuesRow is a row of CSV: cells that name the state, and then the values of the expressions.
-type valuesRow struct {
-	place   []string
-	answers []query.Answer
-}
-
-// writeValues writes rows as CSV, below the names of the columns.
-func writeValues(a *app, columns []string, rows walk[valuesRow]) error {
+// writeValues writes rows as CSV, below the names of the columns. The function cells returns the
+// first cells of a row, which name the state, and the values of the expressions.
+func writeValues[T any](a *app, columns []string, rows walk[T], cells func(row T) (place []string, answers []query.Answer)) error {
 	out := csv.NewWriter(a.Out)
 	_ = out.Write(columns) // The writer stores its first error.
-	err := rows(func(r valuesRow) error {
-		cells := r.place
-		for _, v := range r.answers {
+	err := rows(func(r T) error {
+		line, answers := cells(r)
+		for _, v := range answers {
 			text := ""
 			if !v.Nothing() {
 				text = v.String()
 			}
-			cells = append(cells, text)
+			line = append(line, text)
 		}
-		_ = out.Write(cells)
+		_ = out.Write(line)
 		return a.Broken()
 	})
 	out.Flush()
