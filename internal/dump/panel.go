@@ -217,11 +217,9 @@ func (p *panel) rows(visit func(panelRowDoc) error) error {
 // bind binds all expressions to im. If the components of an expression changed, bind compiles it
 // again, which can fail.
 func (p *panel) bind(im *inspect.Image) error {
-	for _, of := range [][]*query.Expr{p.conditions, p.columns} {
-		for _, x := range of {
-			if err := x.Bind(im); err != nil {
-				return err
-			}
+	for _, x := range slices.Concat(p.conditions, p.columns) {
+		if err := x.Bind(im); err != nil {
+			return err
 		}
 	}
 	return nil
