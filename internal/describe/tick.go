@@ -27,8 +27,7 @@ type ComponentCounts struct {
 	// Number of clears of this component alone.
 	Cleared int
 
-	removes   int          // Number of remove calls.
-	destroyed []ecs.Entity // Entities that the tick destroyed.
+	removes int // Number of remove calls.
 }
 
 // CountTick counts the changes of a tick. The commit c has the changed rows, and ops has the
@@ -67,26 +66,26 @@ func CountTick(c *inspect.Commit, ops []inspect.Op) TickCounts {
 	}
 	for _, n := range slices.Sorted(maps.Keys(counts)) {
 		of := *counts[n]
-		of.destroyed = destroyed
-		of.Removed = of.removed()
+		of.Removed = of.removed(destroyed)
 		d.Components = append(d.Components, of)
 	}
 	return d
 }
 
-// removed returns the number of rows that the tick removed. For most storages it is:
+// removed returns the number of rows that the tick removed. The argument destroyed has the entities
+// that the tick destroyed. For most storages the number is:
 //
 //	rows before + added rows - rows after
 //
 // In an Indexed storage, a removed row can leave a gap, and the row counts include gaps. So removed
 // counts the remove calls, and the destroyed entities whose row changed. It uses the formula anyway
 // if the tick cleared the component or left no rows.
-func (c *ComponentCounts) removed() int {
+func (c *ComponentCounts) removed(destroyed []ecs.Entity) int {
 	if !c.Indexed || c.Cleared > 0 || c.After == 0 {
 		return max(0, c.Before+c.Added-c.After)
 	}
 	n := c.removes
-	for _, e := range c.destroyed {
+	for _, e := range destroyed {
 		row := int(e.Index())
 		in := func(r raw.Range) bool { return r.First <= row && row < r.First+r.N }
 		if slices.ContainsFunc(c.Vacated, in) || row < c.Before && slices.ContainsFunc(c.Entities, in) {

@@ -36,8 +36,8 @@ func Inside(path, field string) bool {
 
 // Leaves iterates over the fields of v with their paths, and over the fields of nested structs.
 // Arrays, slices and maps are not split, because their number of elements can vary between values.
-func Leaves(path string, v layout.Value) iter.Seq2[string, layout.Value] {
-	return func(yield func(string, layout.Value) bool) { yieldLeaves(path, v, yield) }
+func Leaves(v layout.Value) iter.Seq2[string, layout.Value] {
+	return func(yield func(string, layout.Value) bool) { yieldLeaves("", v, yield) }
 }
 
 func yieldLeaves(path string, v layout.Value, yield func(string, layout.Value) bool) bool {

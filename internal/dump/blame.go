@@ -243,7 +243,7 @@ func (b *writerSearch) setComponents(last *inspect.EntityState) {
 			continue
 		}
 		d := &blamedDoc{Name: c.Name, Written: new(writerDoc)}
-		for field, v := range describe.Leaves("", c.Value) {
+		for field, v := range describe.Leaves(c.Value) {
 			d.Fields = append(d.Fields, blamedFieldDoc{field, v, new(writerDoc)})
 		}
 		b.components[n] = d
@@ -292,7 +292,7 @@ func (d *blamedDoc) change(e *inspect.TraceEvent, changed func(field string) boo
 
 // has reports whether v has a field at this path.
 func has(v layout.Value, path string) bool {
-	for p := range describe.Leaves("", v) {
+	for p := range describe.Leaves(v) {
 		if related(p, path) {
 			return true
 		}

@@ -44,7 +44,7 @@ func (x *exportCmd) trace(s *source) (err error) {
 	if s.IsSave() {
 		return s.noJournal(describe.Command("query", s.path, "--count"), "it has one state, so nothing changes over time")
 	}
-	p := &plotCmd{every: x.every, at: x.at}
+	p := &plotCmd{sampling: sampling{every: x.every, at: x.at}}
 	if len(s.args) > 1 {
 		p.span, p.at = s.args[1], ""
 	}

@@ -338,7 +338,7 @@ func (c *seriesSet) note(e *inspect.TraceEvent) {
 			s.Set(e.Tick, math.NaN())
 		}
 	}
-	for field, v := range describe.Leaves("", e.New) {
+	for field, v := range describe.Leaves(e.New) {
 		if x, ok := number(v); ok {
 			c.of(name+describe.Dotted(field)).Set(e.Tick, x)
 		}

@@ -561,13 +561,13 @@ func named(name string, v *layout.Value) string {
 // fields adds a line for each field of v that differs.
 func (v rowDoc) fields(g *term.Grid, name string) {
 	var old []string
-	for _, text := range fields("", *v.Old) {
-		old = append(old, text)
+	for _, leaf := range describe.Leaves(*v.Old) {
+		old = append(old, leafText(leaf))
 	}
 	// Both values have the same type, so they have the same fields in the same order.
 	i := 0
-	for field, text := range fields("", *v.New) {
-		if text != old[i] {
+	for field, leaf := range describe.Leaves(*v.New) {
+		if text := leafText(leaf); text != old[i] {
 			g.StyledText(term.Changed, "%s: %s → %s", joined(" ", name, field), old[i], text)
 		}
 		i++

@@ -54,18 +54,10 @@ numbers. --ndjson writes a line of JSON for each row.
 	run: func(f flags) action {
 		p := new(panel)
 		f.condition(&p.where, "where", "only entities for which this expression is true; repeat the flag to add a condition")
-		f.number(&p.every, "every", "", 1, "only the first tick, every Nth after it, and the last one")
+		p.flags(f, "only the first tick, every Nth after it, and the last one", "table")
 		f.limit(&p.limit, "rows")
-		f.valuesFormat(&p.format, "table")
-		f.point(&p.at)
-		return func(c *call) (err error) {
-			if p.texts, p.span, err = c.splitRange(); err != nil {
-				return err
-			}
-			if p.every == 0 {
-				return c.misused("--every must be at least 1")
-			}
-			if err := c.checkValuesFormat(p.format); err != nil {
+		return func(c *call) error {
+			if err := p.arguments(c); err != nil {
 				return err
 			}
 			return c.read(c.args[0], p.print)
@@ -77,13 +69,9 @@ numbers. --ndjson writes a line of JSON for each row.
 // are compiled for the last state, which most likely has all components.
 type panel struct {
 	*route
-	at     string
-	every  uint
-	limit  limit
-	format string
-	texts  []string
-	span   string // A..B, or "" if the command line has no range.
-	where  []string
+	sampling
+	limit limit
+	where []string
 
 	conditions []*query.Expr
 	columns    []*query.Expr
@@ -104,9 +92,9 @@ func (p *panel) print(s *source) (err error) {
 		return err
 	}
 	if p.format == "csv" {
-		err = writeValues(s.app, append([]string{"tick", "entity"}, p.names...), mapped(p.rows, func(r panelRowDoc) (valuesRow, error) {
-			return valuesRow{[]string{strconv.FormatUint(r.Tick, 10), r.Entity}, r.Values.answers}, nil
-		}))
+		err = writeValues(s.app, append([]string{"tick", "entity"}, p.names...), p.rows, func(r panelRowDoc) ([]string, []query.Answer) {
+			return []string{strconv.FormatUint(r.Tick, 10), r.Entity}, r.Values.answers
+		})
 	} else {
 		g := s.Grid(append([]string{">TICK", "ENTITY"}, p.headings()...)...)
 		p.doc = panelDoc{len(p.states), p.names, []panelRowDoc{}, false}
@@ -141,7 +129,6 @@ func (p *panel) compile() (err error) {
 	if err != nil {
 		return err
 	}
-	var fields []field
 	texts, err := p.expandFields(end)
 	if err != nil {
 		return err
@@ -152,9 +139,9 @@ func (p *panel) compile() (err error) {
 		if err != nil {
 			return err
 		}
-		p.columns, p.names, fields = append(p.columns, x), append(p.names, name), append(fields, field{name: name})
+		p.columns, p.names = append(p.columns, x), append(p.names, name)
 	}
-	return checkDistinct("panel", fields)
+	return checkDistinct("panel", p.names)
 }
 
 // expandFields replaces each text "Name.*" by one text for each field of the component.
@@ -230,11 +217,9 @@ func (p *panel) rows(visit func(panelRowDoc) error) error {
 // bind binds all expressions to im. If the components of an expression changed, bind compiles it
 // again, which can fail.
 func (p *panel) bind(im *inspect.Image) error {
-	for _, of := range [][]*query.Expr{p.conditions, p.columns} {
-		for _, x := range of {
-			if err := x.Bind(im); err != nil {
-				return err
-			}
+	for _, x := range slices.Concat(p.conditions, p.columns) {
+		if err := x.Bind(im); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -74,11 +74,9 @@ for each expression. Constants and durations are numbers.
 	run: func(f flags) action {
 		p := new(plotCmd)
 		f.entity(&p.entity, "make the expressions about this entity")
-		f.number(&p.every, "every", "", 1, "evaluate at the first tick, every Nth after it, and the last one")
-		f.valuesFormat(&p.format, "chart")
-		f.point(&p.at)
+		p.flags(f, "evaluate at the first tick, every Nth after it, and the last one", "chart")
 		return func(c *call) error {
-			if err := cmp.Or(p.arguments(c), c.checkValuesFormat(p.format)); err != nil {
+			if err := p.arguments(c); err != nil {
 				return err
 			}
 			return c.read(c.args[0], p.plot)
@@ -89,12 +87,8 @@ for each expression. Constants and durations are numbers.
 // A plotCmd evaluates expressions over a range of ticks.
 type plotCmd struct {
 	*route
-	at     string
+	sampling
 	entity string
-	every  uint
-	format string
-	texts  []string
-	span   string // A..B, or "" if the command line has no range.
 
 	// Called for unreadable states, with the tick after the last readable state.
 	hide func(tick uint64)
@@ -123,30 +117,6 @@ type extreme struct {
 	tick   uint64
 }
 
-// arguments parses the command line.
-func (p *plotCmd) arguments(c *call) (err error) {
-	if p.texts, p.span, err = c.splitRange(); err == nil && p.every == 0 {
-		err = c.misused("--every must be at least 1")
-	}
-	return err
-}
-
-// splitRange splits the arguments into expressions and a range. The last argument is the range if
-// it has the form A..B.
-func (c *call) splitRange() (exprs []string, span string, err error) {
-	exprs = c.args[1:]
-	if n := len(exprs) - 1; n >= 0 && isRange(exprs[n]) {
-		exprs, span = exprs[:n], exprs[n]
-	}
-	switch {
-	case len(exprs) == 0:
-		err = c.misused("usage: ecsdump %s", c.flags.cmd.Use)
-	case span != "" && c.flags.Changed("at"):
-		err = c.misused("give either --at or a range")
-	}
-	return exprs, span, err
-}
-
 // plot evaluates the expressions and prints the values. As JSON and CSV, it prints each value as it
 // is computed. It prints charts at the end.
 //
@@ -171,9 +141,9 @@ func (p *plotCmd) plot(s *source) (err error) {
 	case s.json:
 		err = stream(s.app, doc, p.points)
 	case p.format == "csv":
-		err = writeValues(s.app, append([]string{"tick"}, p.texts...), mapped(p.points, func(at plotPointDoc) (valuesRow, error) {
-			return valuesRow{[]string{strconv.FormatUint(at.Tick, 10)}, at.Values.answers}, nil
-		}))
+		err = writeValues(s.app, append([]string{"tick"}, p.texts...), p.points, func(at plotPointDoc) ([]string, []query.Answer) {
+			return []string{strconv.FormatUint(at.Tick, 10)}, at.Values.answers
+		})
 	default:
 		if err = p.points(p.addPoint); err == nil {
 			p.print()

@@ -215,12 +215,11 @@ func (w *sweeper) fields(what string, texts []string) (fields []field, err error
 		}
 		fields = append(fields, field{name: name, expr: x, number: x.Number})
 	}
-	return fields, checkDistinct(what, fields)
+	return fields, checkDistinct(what, namesOf(fields))
 }
 
 // checkDistinct returns an error if two columns have the same name.
-func checkDistinct(what string, fields []field) error {
-	names := namesOf(fields)
+func checkDistinct(what string, names []string) error {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
 			return fail(exitUsage, "", "%s: two columns are called %s; write \"… as NAME\"", what, name)
@@ -310,9 +309,7 @@ type group struct {
 // floating-point sums are reproducible.
 type grouping struct {
 	by     []field // The --group-by columns; if empty, one group has all entities.
-	keys   []*query.Swept
 	totals []field
-	kinds  []string
 	nought func() []*query.Total // Returns the totals of an empty group.
 	sort   []int                 // Indices of the sort columns.
 	groups []*group              // Groups in order of discovery.
@@ -358,7 +355,7 @@ func (w *sweeper) grouping(q *queryCmd) (g *grouping, err error) {
 	if g.by, err = w.fields("--group-by", q.groupBy); err != nil {
 		return nil, err
 	}
-	g.keys = exprsOf(g.by)
+	var kinds []string
 	for _, t := range q.totals {
 		x, err := w.compile("--"+t.flag, t.text, query.WantOf(t.kind))
 		if err != nil {
@@ -367,9 +364,9 @@ func (w *sweeper) grouping(q *queryCmd) (g *grouping, err error) {
 		if slices.Contains(namesOf(g.totals), t.name()) {
 			return nil, fail(exitUsage, "", "%s is given twice", t.name())
 		}
-		g.totals, g.kinds = append(g.totals, field{name: t.name(), expr: x, number: true, total: t.kind}), append(g.kinds, t.kind)
+		g.totals, kinds = append(g.totals, field{name: t.name(), expr: x, number: true, total: t.kind}), append(kinds, t.kind)
 	}
-	g.nought = query.NewTotals(g.kinds...)
+	g.nought = query.NewTotals(kinds...)
 	if g.sort, err = sortOf(q.sort, namesOf(g.fields())); err != nil {
 		return nil, err
 	}
@@ -378,7 +375,7 @@ func (w *sweeper) grouping(q *queryCmd) (g *grouping, err error) {
 		// This group exists even if no entity passes the filters.
 		_, err = g.groupOf(nil)
 	}
-	return g, cmp.Or(err, checkDistinct("--group-by", g.fields()))
+	return g, cmp.Or(err, checkDistinct("--group-by", namesOf(g.fields())))
 }
 
 // sortOf returns the indices of the columns that --sort names.

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -158,15 +159,11 @@ func diffEnds(args []string) ends {
 		return ends{a: "@latest~1"}
 	case len(args) == 3:
 		return ends{a: args[1], b: args[2]}
-	}
-	if first, last, ok := strings.Cut(args[1], ".."); ok && (isPoint(first) || first == "") && (isPoint(last) || last == "") {
-		if first == "" {
-			first = "@first"
-		}
-		return ends{a: first, b: last}
-	}
 	// Check for a range first: the name in a point may contain dots, as in snap:2..9.
-	if isPoint(args[1]) {
+	case isRange(args[1]):
+		first, last, _ := strings.Cut(args[1], "..")
+		return ends{a: cmp.Or(first, "@first"), b: last}
+	case isPoint(args[1]):
 		return ends{a: args[1]}
 	}
 	return ends{store: args[1]}

@@ -1,7 +1,6 @@
 package dump
 
 import (
-	"cmp"
 	"math"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -204,19 +203,18 @@ func (c *choice) sorted() (p part, err error) {
 	if err != nil {
 		return part{}, err
 	}
-	from, place := int(min(c.from, math.MaxInt32)), 0
-	p.total = best.Total
-	p.entities = make([]ecs.Entity, 0, max(0, min(best.Total-from, int(min(cmp.Or(c.limit, math.MaxInt32), math.MaxInt32)))))
+	first, end := c.of(best.Total)
+	p = part{total: best.Total, more: best.Total - end, entities: make([]ecs.Entity, 0, end-first)}
+	place := 0
 	for r := range best.Sorted() {
-		if place++; place <= from {
-			continue
-		}
-		if len(p.entities) == cap(p.entities) {
+		if place == end {
 			break
 		}
-		p.entities = append(p.entities, r.Entity())
+		if place >= first {
+			p.entities = append(p.entities, r.Entity())
+		}
+		place++
 	}
-	p.more = max(0, p.total-from-len(p.entities))
 	return p, nil
 }
 

@@ -203,11 +203,11 @@ func (o *showCmd) run(s *source) error {
 	if !b.last.Alive {
 		return s.notAlive(b.last)
 	}
-	// It is an error if the entity has none of the requested components.
-	if doc := b.shown(s); len(o.components) > 0 && len(doc) == 0 {
-		return s.missing(describe.Command("show", s.path, e.String()), "%v has no %s at %s", e, alternatives(o.components), describe.State(b.last.Tick, b.last.Seq).Place())
-	}
 	doc := &showDoc{stateDoc: describe.State(b.last.Tick, b.last.Seq), Row: b.last.Row, Entity: e.String(), Components: b.shown(s), living: b.last.Living}
+	// It is an error if the entity has none of the requested components.
+	if len(o.components) > 0 && len(doc.Components) == 0 {
+		return s.missing(describe.Command("show", s.path, e.String()), "%v has no %s at %s", e, alternatives(o.components), doc.Place())
+	}
 	if !o.brief {
 		if err := doc.markDangling(s, seq); err != nil {
 			return err
@@ -369,7 +369,7 @@ func (s *source) aliveSet(seq uint64, values ...layout.Value) (alive func(ecs.En
 // entitiesIn iterates over the fields of v that contain an entity. It skips ecs.None.
 func entitiesIn(v layout.Value) iter.Seq2[string, ecs.Entity] {
 	return func(yield func(field string, e ecs.Entity) bool) {
-		for field, leaf := range describe.Leaves("", v) {
+		for field, leaf := range describe.Leaves(v) {
 			if leaf.Kind() == layout.Entity && leaf.Uint() != 0 && !yield(field, ecs.Entity(leaf.Uint())) {
 				return
 			}
@@ -403,7 +403,8 @@ func (d *originDoc) rows(g *term.Grid, v layout.Value, before ...any) {
 	if d.Changed != nil {
 		behind = []any{d.Changed, d.Written.textUnless(d.Changed)}
 	}
-	for field, text := range fields("", v) {
+	for field, leaf := range describe.Leaves(v) {
+		text := leafText(leaf)
 		if slices.Contains(d.Dead, field) {
 			text += " (not alive)"
 		}

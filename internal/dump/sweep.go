@@ -22,10 +22,7 @@ func (s *source) sweeper(st *inspect.State) *sweeper {
 // no entity has a resource.
 func (w *sweeper) present(names []string) (numbers []int, err error) {
 	found, err := w.components(outline(w.State), names, false)
-	for _, c := range found {
-		numbers = append(numbers, w.Number(c))
-	}
-	return numbers, err
+	return describe.Listed(found, w.Number), err
 }
 
 // compile compiles an expression for all entities. In errors, the text what names the argument of

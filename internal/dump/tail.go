@@ -3,6 +3,7 @@ package dump
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stet-ecs/stet/internal/describe"
@@ -259,15 +260,12 @@ func (t *tailCmd) setHead(seq uint64) (undone int) {
 // new epoch.
 func (t *tailCmd) newRecords() []journal.Entry {
 	entries := t.Log().Entries
-	first := len(entries)
-	for first > 0 {
-		id := entries[first-1].ID
-		if id.Epoch < t.seen.Epoch || id.Epoch == t.seen.Epoch && id.Seq <= t.seen.Seq {
-			break
+	for i, e := range slices.Backward(entries) {
+		if e.ID.Epoch < t.seen.Epoch || e.ID.Epoch == t.seen.Epoch && e.ID.Seq <= t.seen.Seq {
+			return entries[i+1:]
 		}
-		first--
 	}
-	return entries[first:]
+	return entries
 }
 
 // isPruned reports whether err says that a record was pruned before tail read it.

@@ -3,7 +3,6 @@ package dump
 import (
 	"bytes"
 	"encoding/json"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,17 +35,6 @@ func joined(sep string, parts ...string) string {
 // valueDocOf returns the document of a component of an entity.
 func valueDocOf(c inspect.EntityComponent) valueDoc {
 	return valueDoc{c.Name, describe.Kind(c.Layout, false), c.Row, c.Value}
-}
-
-// fields iterates over the fields of v, with their paths and texts.
-func fields(path string, v layout.Value) iter.Seq2[string, string] {
-	return func(yield func(field, text string) bool) {
-		for field, leaf := range describe.Leaves(path, v) {
-			if !yield(field, leafText(leaf)) {
-				return
-			}
-		}
-	}
 }
 
 // leafText returns the text of a value without fields.

@@ -312,7 +312,7 @@ func (c *fieldSeries) addNumbers(e *inspect.TraceEvent) {
 		}
 		return
 	}
-	for path, v := range describe.Leaves("", e.New) {
+	for path, v := range describe.Leaves(e.New) {
 		if x, ok := numberOf(v); ok {
 			if s := c.seriesOf(e.Component + describe.Dotted(path)); s != nil {
 				s.add(e.Tick, &x)
