@@ -79,21 +79,19 @@ func (l *Log) copySegment(ctx context.Context, to disk.FS, name string, end int6
 	if err != nil {
 		return fmt.Errorf("journal: create %s: %w", name, err)
 	}
-	err = copyBytes(ctx, f, from, name, end, progress)
-	if err == nil {
-		if err = f.Sync(); err != nil {
-			err = fmt.Errorf("journal: sync %s: %w", name, err)
-		}
-	}
-	if e := f.Close(); err == nil && e != nil {
-		err = fmt.Errorf("journal: close %s: %w", name, e)
-	}
-	return err
+	return copyBytes(ctx, f, from, name, 0, end, progress)
 }
 
-func copyBytes(ctx context.Context, to, from disk.File, name string, end int64, progress func(n int64)) error {
+// copyBytes copies the bytes in [offset, end) to the same place in another file or in the same one.
+// It makes the copy durable, and closes to.
+func copyBytes(ctx context.Context, to, from disk.File, name string, offset, end int64, progress func(n int64)) (err error) {
+	defer func() {
+		if e := to.Close(); err == nil && e != nil {
+			err = fmt.Errorf("journal: close %s: %w", name, e)
+		}
+	}()
 	buf := make([]byte, stageSize)
-	for offset := int64(0); offset < end; {
+	for offset < end {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -111,6 +109,9 @@ func copyBytes(ctx context.Context, to, from disk.File, name string, end int64, 
 		if progress != nil {
 			progress(int64(n))
 		}
+	}
+	if err := to.Sync(); err != nil {
+		return fmt.Errorf("journal: sync %s: %w", name, err)
 	}
 	return nil
 }

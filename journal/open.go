@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"io/fs"
 	"math"
 	"strings"
@@ -209,38 +208,12 @@ func (l *Log) syncLastSegment(fs disk.FS) error {
 	if err != nil {
 		return fmt.Errorf("journal: open %s: %w", s.Name, err)
 	}
-	if err := rewrite(f, s); err != nil {
-		f.Close()
+	if err := copyBytes(context.Background(), f, f, s.Name, s.durable, s.End, nil); err != nil {
 		return err
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("journal: close %s: %w", s.Name, err)
 	}
 	// The directory entry of this segment must be durable before that of its successor.
 	if err := disk.SyncDir(fs, "."); err != nil {
 		return fmt.Errorf("journal: sync directory: %w", err)
-	}
-	return nil
-}
-
-// rewrite writes the bytes of s that may not be durable again, unchanged, and syncs the file.
-func rewrite(f disk.File, s *Segment) error {
-	buf := make([]byte, stageSize)
-	for offset := s.durable; offset < s.End; {
-		n, err := readAt(f, s.Name, buf[:min(stageSize, s.End-offset)], offset)
-		if err == nil && n == 0 {
-			err = fmt.Errorf("journal: read %s: %w", s.Name, io.ErrUnexpectedEOF)
-		}
-		if err != nil {
-			return err
-		}
-		if err := writeAt(f, s.Name, buf[:n], offset); err != nil {
-			return err
-		}
-		offset += int64(n)
-	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("journal: sync %s: %w", s.Name, err)
 	}
 	return nil
 }
