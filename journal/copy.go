@@ -33,8 +33,8 @@ func (l *Log) Copy(ctx context.Context, to disk.FS, last uint64, progress func(n
 			return err
 		}
 	}
-	if err := disk.SyncDir(to, "."); err != nil {
-		return fmt.Errorf("journal: sync directory: %w", err)
+	if err := syncDir(to); err != nil {
+		return err
 	}
 	return l.copyLedger(to, last)
 }

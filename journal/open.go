@@ -2,8 +2,6 @@ package journal
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -212,10 +210,7 @@ func (l *Log) syncLastSegment(fs disk.FS) error {
 		return err
 	}
 	// The directory entry of this segment must be durable before that of its successor.
-	if err := disk.SyncDir(fs, "."); err != nil {
-		return fmt.Errorf("journal: sync directory: %w", err)
-	}
-	return nil
+	return syncDir(fs)
 }
 
 // next returns the seq of the first record after the log.
@@ -263,9 +258,7 @@ func (l *Log) successor(opt Options) segmentHeader {
 // The segment gets its name after its bytes are durable. Then begin adds the segment to the ledger.
 // The parameter before is the summary of the previous segment.
 func (w *writer) begin(h segmentHeader, preamble, before []byte) error {
-	var salt [8]byte
-	rand.Read(salt[:]) // rand.Read never fails.
-	h.salt = binary.LittleEndian.Uint64(salt[:])
+	h.salt = newSalt()
 	h.start = segmentHeaderSize
 	if preamble != nil {
 		h.start += uint64(recordSize(int64(len(preamble))))
@@ -311,13 +304,23 @@ func (w *writer) publish(temp *disk.Temp, preamble []byte) error {
 	if err := retryBriefly(w.j.opt.Guard); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
+	return publish(w.j.fs, temp, w.name)
+}
+
+// publish gives a complete file its name, and makes the name durable.
+func publish(dir disk.FS, temp *disk.Temp, name string) error {
 	switch err := temp.Publish(); {
 	case errors.Is(err, fs.ErrExist):
-		return lostTo(w.name)
+		return lostTo(name)
 	case err != nil:
-		return fmt.Errorf("journal: publish %s: %w", w.name, err)
+		return fmt.Errorf("journal: publish %s: %w", name, err)
 	}
-	if err := disk.SyncDir(w.j.fs, "."); err != nil {
+	return syncDir(dir)
+}
+
+// syncDir makes the names in the directory of a journal durable.
+func syncDir(dir disk.FS) error {
+	if err := disk.SyncDir(dir, "."); err != nil {
 		return fmt.Errorf("journal: sync directory: %w", err)
 	}
 	return nil

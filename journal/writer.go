@@ -337,14 +337,19 @@ func (w *writer) checkOwned() error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("journal: look for %s: %w", next, err)
 	}
-	switch named, err := w.file.Named(w.name); {
-	case err != nil:
-		return fmt.Errorf("journal: look for %s: %w", w.name, err)
-	case !named:
-		return fmt.Errorf("journal: %s was removed or replaced while it was written: %w", w.name, fs.ErrNotExist)
+	if err := checkNamed(w.file, w.name); err != nil || w.j.ledger == nil {
+		return err
 	}
-	if w.j.ledger != nil {
-		return w.j.ledger.named()
+	return w.j.ledger.checkNamed()
+}
+
+// checkNamed returns an error if name no longer refers to the open file f.
+func checkNamed(f disk.File, name string) error {
+	switch named, err := f.Named(name); {
+	case err != nil:
+		return fmt.Errorf("journal: look for %s: %w", name, err)
+	case !named:
+		return fmt.Errorf("journal: %s was removed or replaced while it was written: %w", name, fs.ErrNotExist)
 	}
 	return nil
 }
