@@ -355,14 +355,11 @@ func checkNamed(f disk.File, name string) error {
 }
 
 // checkComplete returns an error if an older segment is missing that Prune did not remove. It reads
-// the directory, so the writer calls it only at the end of a segment and once a second.
+// the directory, so the writer calls it only at the end of a segment and once a second. Cost:
+// O(n log n) for n segments.
 func (w *writer) checkComplete() error {
 	w.looked = time.Now()
-	return w.j.checkComplete()
-}
-
-// checkComplete implements [writer.checkComplete]. Cost: O(n log n) for n segments.
-func (j *Journal) checkComplete() error {
+	j := w.j
 	j.pruning.Lock()
 	defer j.pruning.Unlock()
 	found, err := list(j.fs)
