@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"sync"
 
 	"github.com/stet-ecs/stet/disk"
@@ -179,17 +180,7 @@ func (f *File) readNode(read readFunc, n node, id uint64) error {
 // search returns the index of the child that may contain k, or -1 if k is less than all keys. n is
 // a checked branch.
 func (n node) search(k Key) int {
-	// Keys with an index below low are <= k. Keys with an index of high or more are greater.
-	low, high := 0, n.count()
-	for low < high {
-		middle := int(uint(low+high) / 2)
-		if n.branchKey(middle).Compare(k) <= 0 {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low - 1
+	return sort.Search(n.count(), func(i int) bool { return n.branchKey(i).Compare(k) > 0 }) - 1
 }
 
 // getLeaf looks for k in the leaf that begins at offset base. n is the first page of the leaf.
