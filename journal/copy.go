@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"sort"
 
 	"github.com/stet-ecs/stet/disk"
 )
@@ -59,12 +59,9 @@ func (l *Log) copyLedger(to disk.FS, last uint64) error {
 // seq is greater than last. If all records belong to the copy, it is the end of the segment.
 func (l *Log) endAfter(last uint64) int64 {
 	i := len(l.Segments) - 1
-	if last < math.MaxUint64 {
-		for at := len(l.Entries) - 1; at >= 0 && l.Entries[at].Segment == i && l.Entries[at].ID.Seq > last; at-- {
-			if at == 0 || l.Entries[at-1].Segment < i || l.Entries[at-1].ID.Seq <= last {
-				return l.Entries[at].Offset
-			}
-		}
+	at := sort.Search(len(l.Entries), func(at int) bool { return l.Entries[at].Segment == i && l.Entries[at].ID.Seq > last })
+	if at < len(l.Entries) {
+		return l.Entries[at].Offset
 	}
 	return l.Segments[i].End
 }
