@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"sort"
 
 	"github.com/stet-ecs/stet/disk"
 )
@@ -33,8 +33,8 @@ func (l *Log) Copy(ctx context.Context, to disk.FS, last uint64, progress func(n
 			return err
 		}
 	}
-	if err := disk.SyncDir(to, "."); err != nil {
-		return fmt.Errorf("journal: sync directory: %w", err)
+	if err := syncDir(to); err != nil {
+		return err
 	}
 	return l.copyLedger(to, last)
 }
@@ -59,12 +59,9 @@ func (l *Log) copyLedger(to disk.FS, last uint64) error {
 // seq is greater than last. If all records belong to the copy, it is the end of the segment.
 func (l *Log) endAfter(last uint64) int64 {
 	i := len(l.Segments) - 1
-	if last < math.MaxUint64 {
-		for at := len(l.Entries) - 1; at >= 0 && l.Entries[at].Segment == i && l.Entries[at].ID.Seq > last; at-- {
-			if at == 0 || l.Entries[at-1].Segment < i || l.Entries[at-1].ID.Seq <= last {
-				return l.Entries[at].Offset
-			}
-		}
+	at := sort.Search(len(l.Entries), func(at int) bool { return l.Entries[at].Segment == i && l.Entries[at].ID.Seq > last })
+	if at < len(l.Entries) {
+		return l.Entries[at].Offset
 	}
 	return l.Segments[i].End
 }
@@ -79,21 +76,19 @@ func (l *Log) copySegment(ctx context.Context, to disk.FS, name string, end int6
 	if err != nil {
 		return fmt.Errorf("journal: create %s: %w", name, err)
 	}
-	err = copyBytes(ctx, f, from, name, end, progress)
-	if err == nil {
-		if err = f.Sync(); err != nil {
-			err = fmt.Errorf("journal: sync %s: %w", name, err)
-		}
-	}
-	if e := f.Close(); err == nil && e != nil {
-		err = fmt.Errorf("journal: close %s: %w", name, e)
-	}
-	return err
+	return copyBytes(ctx, f, from, name, 0, end, progress)
 }
 
-func copyBytes(ctx context.Context, to, from disk.File, name string, end int64, progress func(n int64)) error {
+// copyBytes copies the bytes in [offset, end) to the same place in another file or in the same one.
+// It makes the copy durable, and closes to.
+func copyBytes(ctx context.Context, to, from disk.File, name string, offset, end int64, progress func(n int64)) (err error) {
+	defer func() {
+		if e := to.Close(); err == nil && e != nil {
+			err = fmt.Errorf("journal: close %s: %w", name, e)
+		}
+	}()
 	buf := make([]byte, stageSize)
-	for offset := int64(0); offset < end; {
+	for offset < end {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -111,6 +106,9 @@ func copyBytes(ctx context.Context, to, from disk.File, name string, end int64, 
 		if progress != nil {
 			progress(int64(n))
 		}
+	}
+	if err := to.Sync(); err != nil {
+		return fmt.Errorf("journal: sync %s: %w", name, err)
 	}
 	return nil
 }

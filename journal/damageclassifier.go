@@ -289,17 +289,18 @@ func (l *Log) takeEntry(e Entry, i int) {
 // setLost fills l.Lost with the records that are missing among the entries. It adds a missing
 // record only if the parent of the record is certain. There are two such cases:
 //
-//   - The header of the record is valid, and only its payload is damaged. The parameter found has
-//     these records.
+//   - The header of the record is valid, and only its payload is damaged. l.Lost has these records
+//     already.
 //   - Between two entries, no rewind is possible. For example, record 5 has tick 5, and record 8
 //     has tick 8 and parent 7. Then records 6 and 7 continue the record before them: after a
 //     rewind, record 8 would have a lower tick.
 //
 // In all other cases, missing records stay unknown.
-func (l *Log) setLost(found []Entry) {
+func (l *Log) setLost() {
 	if len(l.Problems) == 0 {
 		return
 	}
+	found := l.Lost
 	l.Lost = nil
 	var before *Entry
 	for i := range l.Entries {

@@ -3,9 +3,7 @@ package journal
 import (
 	"bytes"
 	"cmp"
-	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io/fs"
@@ -200,10 +198,8 @@ func (w *ledgerWriter) renew(number uint64) (err error) {
 			}
 		}
 	}
-	var salt [8]byte
-	rand.Read(salt[:]) // rand.Read never fails.
 	old, oldName := w.file, w.name
-	w.header.number, w.header.salt, w.name = number, binary.LittleEndian.Uint64(salt[:]), ledgerName(number)
+	w.header.number, w.header.salt, w.name = number, newSalt(), ledgerName(number)
 	temp, err := disk.CreateTemp(w.fs, w.name)
 	if err != nil {
 		return fmt.Errorf("journal: create %s: %w", w.name, err)
@@ -215,7 +211,10 @@ func (w *ledgerWriter) renew(number uint64) (err error) {
 	if err := w.flush(); err != nil {
 		return err
 	}
-	if err := w.publish(temp); err != nil {
+	if err := w.guard(); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	if err := publish(w.fs, temp, w.name); err != nil {
 		return err
 	}
 	if old != nil {
@@ -247,23 +246,6 @@ func (w *ledgerWriter) enterAll() {
 	}
 }
 
-// publish gives the new ledger its name.
-func (w *ledgerWriter) publish(temp *disk.Temp) error {
-	if err := w.guard(); err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	switch err := temp.Publish(); {
-	case errors.Is(err, fs.ErrExist):
-		return lostTo(w.name)
-	case err != nil:
-		return fmt.Errorf("journal: publish %s: %w", w.name, err)
-	}
-	if err := disk.SyncDir(w.fs, "."); err != nil {
-		return fmt.Errorf("journal: sync directory: %w", err)
-	}
-	return nil
-}
-
 // removeOthers removes the ledgers that this ledger replaces.
 func (w *ledgerWriter) removeOthers() error {
 	files, err := list(w.fs)
@@ -277,27 +259,22 @@ func (w *ledgerWriter) removeOthers() error {
 		if err := w.fs.Remove(f.name); err != nil {
 			return fmt.Errorf("journal: remove %s: %w", f.name, err)
 		}
-		if err := disk.SyncDir(w.fs, "."); err != nil {
-			return fmt.Errorf("journal: sync directory: %w", err)
+		if err := syncDir(w.fs); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// named returns an error if the ledger's name no longer refers to this file, or if an fsync failed.
-func (w *ledgerWriter) named() error {
+// checkNamed returns an error if the ledger's name no longer refers to this file, or if an fsync
+// failed.
+func (w *ledgerWriter) checkNamed() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
 		return w.err
 	}
-	switch named, err := w.file.Named(w.name); {
-	case err != nil:
-		return fmt.Errorf("journal: look for %s: %w", w.name, err)
-	case !named:
-		return fmt.Errorf("journal: %s was removed or replaced while it was written: %w", w.name, fs.ErrNotExist)
-	}
-	return nil
+	return checkNamed(w.file, w.name)
 }
 
 // failed reports whether an fsync failed. A failed fsync is never retried.

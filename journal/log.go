@@ -169,36 +169,30 @@ func (l *Log) Err() error {
 // Find returns the record with this seq, and whether it is readable.
 //
 // Cost: O(1), or O(log n) after unreadable records.
-func (l *Log) Find(seq uint64) (Entry, bool) {
-	i, ok := l.index(seq)
+func (l *Log) Find(seq uint64) (Entry, bool) { return find(l.Entries, seq) }
+
+// find returns the entry with this seq. The entries are ordered by seq.
+func find(entries []Entry, seq uint64) (Entry, bool) {
+	i, ok := index(entries, seq)
 	if !ok {
 		return Entry{}, false
 	}
-	return l.Entries[i], true
+	return entries[i], true
 }
 
-// index returns the index in Entries of the record with this seq, and whether Entries contains it.
-func (l *Log) index(seq uint64) (int, bool) {
-	if len(l.Entries) > 0 {
-		if i := seq - l.Entries[0].ID.Seq; i < uint64(len(l.Entries)) && l.Entries[i].ID.Seq == seq {
+// index returns the index of the entry with this seq. The entries are ordered by seq.
+func index(entries []Entry, seq uint64) (int, bool) {
+	if len(entries) > 0 {
+		if i := seq - entries[0].ID.Seq; i < uint64(len(entries)) && entries[i].ID.Seq == seq {
 			return int(i), true
 		}
 	}
-	return slices.BinarySearchFunc(l.Entries, seq, func(e Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
+	return slices.BinarySearchFunc(entries, seq, func(e Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 }
 
 // Lost reports whether e was durable and cannot be read. The parent of a lost record is known, but
 // its payload is lost.
 func (e Entry) Lost() bool { return e.Flags&flagLost != 0 }
-
-// findLost returns the record with this seq if l.Lost contains it.
-func (l *Log) findLost(seq uint64) (Entry, bool) {
-	i, ok := slices.BinarySearchFunc(l.Lost, seq, func(e Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
-	if !ok {
-		return Entry{}, false
-	}
-	return l.Lost[i], true
-}
 
 // damageAt returns the damage that contains the lost record e: the first damage after e.Offset. If
 // setLost has inferred e, then e.Offset is the offset of the record before it. In that case, the
@@ -218,12 +212,12 @@ func (l *Log) damageAt(e Entry) *disk.DamageError {
 func (l *Log) Tips() []Entry {
 	continued := make([]bool, len(l.Entries))
 	for i := range l.Entries {
-		if parent, ok := l.index(l.Entries[i].Parent); ok {
+		if parent, ok := index(l.Entries, l.Entries[i].Parent); ok {
 			continued[parent] = true
 		}
 	}
 	for _, e := range l.Lost {
-		if parent, ok := l.index(e.Parent); ok {
+		if parent, ok := index(l.Entries, e.Parent); ok {
 			continued[parent] = true
 		}
 	}
@@ -248,11 +242,10 @@ func (l *Log) Ancestors(seq uint64) iter.Seq[Entry] {
 
 // Known returns the record with this seq, readable or lost, and whether the log has one.
 func (l *Log) Known(seq uint64) (Entry, bool) {
-	e, ok := l.Find(seq)
-	if !ok && len(l.Lost) > 0 {
-		return l.findLost(seq)
+	if e, ok := l.Find(seq); ok {
+		return e, true
 	}
-	return e, ok
+	return find(l.Lost, seq)
 }
 
 // Path returns the records that lead from the state after record from to the state after record to,

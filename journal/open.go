@@ -2,12 +2,9 @@ package journal
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"io/fs"
 	"math"
 	"strings"
@@ -209,40 +206,11 @@ func (l *Log) syncLastSegment(fs disk.FS) error {
 	if err != nil {
 		return fmt.Errorf("journal: open %s: %w", s.Name, err)
 	}
-	if err := rewrite(f, s); err != nil {
-		f.Close()
+	if err := copyBytes(context.Background(), f, f, s.Name, s.durable, s.End, nil); err != nil {
 		return err
 	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("journal: close %s: %w", s.Name, err)
-	}
 	// The directory entry of this segment must be durable before that of its successor.
-	if err := disk.SyncDir(fs, "."); err != nil {
-		return fmt.Errorf("journal: sync directory: %w", err)
-	}
-	return nil
-}
-
-// rewrite writes the bytes of s that may not be durable again, unchanged, and syncs the file.
-func rewrite(f disk.File, s *Segment) error {
-	buf := make([]byte, stageSize)
-	for offset := s.durable; offset < s.End; {
-		n, err := readAt(f, s.Name, buf[:min(stageSize, s.End-offset)], offset)
-		if err == nil && n == 0 {
-			err = fmt.Errorf("journal: read %s: %w", s.Name, io.ErrUnexpectedEOF)
-		}
-		if err != nil {
-			return err
-		}
-		if err := writeAt(f, s.Name, buf[:n], offset); err != nil {
-			return err
-		}
-		offset += int64(n)
-	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("journal: sync %s: %w", s.Name, err)
-	}
-	return nil
+	return syncDir(fs)
 }
 
 // next returns the seq of the first record after the log.
@@ -290,9 +258,7 @@ func (l *Log) successor(opt Options) segmentHeader {
 // The segment gets its name after its bytes are durable. Then begin adds the segment to the ledger.
 // The parameter before is the summary of the previous segment.
 func (w *writer) begin(h segmentHeader, preamble, before []byte) error {
-	var salt [8]byte
-	rand.Read(salt[:]) // rand.Read never fails.
-	h.salt = binary.LittleEndian.Uint64(salt[:])
+	h.salt = newSalt()
 	h.start = segmentHeaderSize
 	if preamble != nil {
 		h.start += uint64(recordSize(int64(len(preamble))))
@@ -338,13 +304,23 @@ func (w *writer) publish(temp *disk.Temp, preamble []byte) error {
 	if err := retryBriefly(w.j.opt.Guard); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
+	return publish(w.j.fs, temp, w.name)
+}
+
+// publish gives a complete file its name, and makes the name durable.
+func publish(dir disk.FS, temp *disk.Temp, name string) error {
 	switch err := temp.Publish(); {
 	case errors.Is(err, fs.ErrExist):
-		return lostTo(w.name)
+		return lostTo(name)
 	case err != nil:
-		return fmt.Errorf("journal: publish %s: %w", w.name, err)
+		return fmt.Errorf("journal: publish %s: %w", name, err)
 	}
-	if err := disk.SyncDir(w.j.fs, "."); err != nil {
+	return syncDir(dir)
+}
+
+// syncDir makes the names in the directory of a journal durable.
+func syncDir(dir disk.FS) error {
+	if err := disk.SyncDir(dir, "."); err != nil {
 		return fmt.Errorf("journal: sync directory: %w", err)
 	}
 	return nil

@@ -119,10 +119,6 @@ func (l *Log) refreshed(ctx context.Context, pruned int, files listing) (*Log, e
 	if err := next.scanSegments(at, window, l); err != nil {
 		return nil, err
 	}
-	next.checkEnd()
-	next.setLost(next.Lost)
-	next.sortProblems()
-	next.forgetSummaries()
 	return next, ctx.Err()
 }
 

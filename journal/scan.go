@@ -9,8 +9,6 @@ import (
 	"io/fs"
 	"math"
 	"slices"
-	"sort"
-	"strings"
 
 	"github.com/stet-ecs/stet/disk"
 )
@@ -93,16 +91,12 @@ func scanOnce(ctx context.Context, fs disk.FS, newest int64, base *uint64, progr
 	if err := l.scanSegments(0, w, nil); err != nil {
 		return nil, err
 	}
-	l.checkEnd()
-	l.setLost(l.Lost)
-	l.sortProblems()
-	l.forgetSummaries()
 	return l, ctx.Err()
 }
 
-// scanSegments scans the segments from index first on. If known is not nil, it is an earlier scan
-// that ended in the first of them. Then the scan of this segment continues where the earlier scan
-// ended.
+// scanSegments scans the segments from index first on, and completes the log. If known is not nil,
+// it is an earlier scan that ended in the first of them. Then the scan of this segment continues
+// where the earlier scan ended.
 func (l *Log) scanSegments(first int, w *scanWindow, known *Log) error {
 	for i := first; i < len(l.Segments); i++ {
 		l.newest = newest{last: l.Last, lastID: l.LastID}
@@ -113,6 +107,10 @@ func (l *Log) scanSegments(first int, w *scanWindow, known *Log) error {
 		known = nil
 		w.passed(l.Segments[i].Size)
 	}
+	l.checkEnd()
+	l.setLost()
+	l.sortProblems()
+	l.forgetSummaries()
 	return nil
 }
 
@@ -159,19 +157,13 @@ func (w *scanWindow) passed(size int64) {
 // problems were found out of order.
 func (l *Log) sortProblems() {
 	slices.SortStableFunc(l.Problems, func(a, b *disk.DamageError) int {
-		if c := compareNames(a.File, b.File); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.Offset, b.Offset)
+		return cmp.Or(compareNames(a.File, b.File), cmp.Compare(a.Offset, b.Offset))
 	})
 }
 
 // compareNames orders segment names by their numbers.
 func compareNames(a, b string) int {
-	if len(a) != len(b) {
-		return cmp.Compare(len(a), len(b))
-	}
-	return strings.Compare(a, b)
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }
 
 // A listing contains the journal's files in the directory, each kind ordered by number.
@@ -211,7 +203,7 @@ func list(dir disk.FS) (listing, error) {
 		}
 	}
 	for _, files := range [][]listedFile{l.segments, l.ledgers} {
-		sort.Slice(files, func(i, j int) bool { return compareNames(files[i].name, files[j].name) < 0 })
+		slices.SortFunc(files, func(a, b listedFile) int { return compareNames(a.name, b.name) })
 	}
 	return l, nil
 }

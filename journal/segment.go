@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -39,6 +40,13 @@ type segmentHeader struct {
 	last     ID     // The last record before this segment.
 	head     uint64 // Seq of the head when the segment was created.
 	salt     uint64 // Random number. It makes bytes of other segments invalid in this one.
+}
+
+// newSalt returns a random salt for a new segment or ledger.
+func newSalt() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // rand.Read never fails.
+	return binary.LittleEndian.Uint64(b[:])
 }
 
 // seed returns the initial CRC value of every record header.

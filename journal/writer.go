@@ -337,27 +337,29 @@ func (w *writer) checkOwned() error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("journal: look for %s: %w", next, err)
 	}
-	switch named, err := w.file.Named(w.name); {
-	case err != nil:
-		return fmt.Errorf("journal: look for %s: %w", w.name, err)
-	case !named:
-		return fmt.Errorf("journal: %s was removed or replaced while it was written: %w", w.name, fs.ErrNotExist)
+	if err := checkNamed(w.file, w.name); err != nil || w.j.ledger == nil {
+		return err
 	}
-	if w.j.ledger != nil {
-		return w.j.ledger.named()
+	return w.j.ledger.checkNamed()
+}
+
+// checkNamed returns an error if name no longer refers to the open file f.
+func checkNamed(f disk.File, name string) error {
+	switch named, err := f.Named(name); {
+	case err != nil:
+		return fmt.Errorf("journal: look for %s: %w", name, err)
+	case !named:
+		return fmt.Errorf("journal: %s was removed or replaced while it was written: %w", name, fs.ErrNotExist)
 	}
 	return nil
 }
 
 // checkComplete returns an error if an older segment is missing that Prune did not remove. It reads
-// the directory, so the writer calls it only at the end of a segment and once a second.
+// the directory, so the writer calls it only at the end of a segment and once a second. Cost:
+// O(n log n) for n segments.
 func (w *writer) checkComplete() error {
 	w.looked = time.Now()
-	return w.j.checkComplete()
-}
-
-// checkComplete implements [writer.checkComplete]. Cost: O(n log n) for n segments.
-func (j *Journal) checkComplete() error {
+	j := w.j
 	j.pruning.Lock()
 	defer j.pruning.Unlock()
 	found, err := list(j.fs)

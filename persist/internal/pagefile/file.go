@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"sync"
 
 	"github.com/stet-ecs/stet/disk"
@@ -142,7 +143,7 @@ func (f *File) Get(k Key) (value []byte, ok bool, err error) { return f.GetInto(
 // GetInto is [File.Get], but may use the memory of dst for the value.
 func (f *File) GetInto(dst []byte, k Key) (value []byte, ok bool, err error) {
 	if f.bucket.root == 0 {
-		return f.getInline(k)
+		return f.getLeaf(f.bucket.inline, f.bucket.inlineAt, k, dst)
 	}
 	buf := nodeBuffers.Get().(*[]byte)
 	defer nodeBuffers.Put(buf)
@@ -155,7 +156,7 @@ func (f *File) GetInto(dst []byte, k Key) (value []byte, ok bool, err error) {
 			return nil, false, err
 		}
 		if n.isLeaf() {
-			return f.getLeaf(n, id, k, dst)
+			return f.getLeaf(n, int64(id)*pageSize, k, dst)
 		}
 		i := n.search(k)
 		if i < 0 { // k is less than the first key of the file.
@@ -179,23 +180,13 @@ func (f *File) readNode(read readFunc, n node, id uint64) error {
 // search returns the index of the child that may contain k, or -1 if k is less than all keys. n is
 // a checked branch.
 func (n node) search(k Key) int {
-	// Keys with an index below low are <= k. Keys with an index of high or more are greater.
-	low, high := 0, n.count()
-	for low < high {
-		middle := int(uint(low+high) / 2)
-		if n.branchKey(middle).Compare(k) <= 0 {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return low - 1
+	return sort.Search(n.count(), func(i int) bool { return n.branchKey(i).Compare(k) > 0 }) - 1
 }
 
-// getLeaf looks for k in leaf id. It compares the keys in order and stops as soon as possible. In a
-// leaf of large values, each key is in another block.
-func (f *File) getLeaf(n node, id uint64, k Key, dst []byte) ([]byte, bool, error) {
-	base := int64(id) * pageSize
+// getLeaf looks for k in the leaf that begins at offset base. n is the first page of the leaf.
+// getLeaf compares the keys in order and stops as soon as possible. In a leaf of large values, each
+// key is in another block.
+func (f *File) getLeaf(n node, base int64, k Key, dst []byte) ([]byte, bool, error) {
 	for i := range n.count() {
 		e := n.entry(i)
 		key, err := f.readKey(f.readAt, n, base, e)
@@ -205,6 +196,10 @@ func (f *File) getLeaf(n node, id uint64, k Key, dst []byte) ([]byte, bool, erro
 		switch key.Compare(k) {
 		case 0:
 			value := slices.Grow(dst[:0], int(e.size))[:e.size]
+			if end := e.valueAt() + e.size; end <= int64(len(n)) {
+				copy(value, n[e.valueAt():end])
+				return value, true, nil
+			}
 			if err := f.readAt(value, base+e.valueAt()); err != nil {
 				return nil, false, err
 			}
@@ -230,15 +225,4 @@ func (f *File) readKey(read readFunc, n node, base int64, e entry) (Key, error) 
 		return Key{}, err
 	}
 	return decodeKey(key[:]), nil
-}
-
-// getInline looks for k in an inline bucket.
-func (f *File) getInline(k Key) ([]byte, bool, error) {
-	n := f.bucket.inline
-	for i := range n.count() {
-		if e := n.entry(i); decodeKey(n[e.keyAt:]) == k {
-			return append([]byte{}, n[e.valueAt():e.valueAt()+e.size]...), true, nil
-		}
-	}
-	return nil, false, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stet-ecs/stet/disk"
 )
@@ -69,13 +70,35 @@ func (f *File) ReadSome(ctx context.Context, want func(Key) bool, visit func(k K
 	})
 }
 
-// stripes calls a function for each stripe of the file, several at the same time. The function
-// start makes one such function per goroutine.
-func (f *File) stripes(start func() func(start, end int64) error) error {
-	return parallel((f.length+stripeSize-1)/stripeSize, runtime.GOMAXPROCS(0), func() func(int64) error {
-		read := start()
-		return func(i int64) error { return read(i*stripeSize, min((i+1)*stripeSize, f.length)) }
-	})
+// stripes calls a function for each stripe of the file, from one goroutine per processor. The
+// function begin makes one such function per goroutine. stripes returns the first error. After an
+// error, it starts no further calls.
+func (f *File) stripes(begin func() func(start, end int64) error) error {
+	var (
+		wg     sync.WaitGroup
+		next   atomic.Int64 // Offset of the next stripe.
+		failed atomic.Bool
+		once   sync.Once
+		first  error
+	)
+	for range min(int64(runtime.GOMAXPROCS(0)), (f.length+stripeSize-1)/stripeSize) {
+		wg.Go(func() {
+			read := begin()
+			for !failed.Load() {
+				end := next.Add(stripeSize)
+				start := end - stripeSize
+				if start >= f.length {
+					return
+				}
+				if err := read(start, min(end, f.length)); err != nil {
+					once.Do(func() { first = err })
+					failed.Store(true)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return first
 }
 
 // readBlocks reads and verifies all blocks and visits the places in them. It returns all damaged
