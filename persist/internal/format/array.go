@@ -60,6 +60,22 @@ func (m *Manifest) Arrays() iter.Seq[Array] {
 	}
 }
 
+// ArrayOf returns the array of page k, and whether k belongs to an array.
+func (m *Manifest) ArrayOf(k pagefile.Key) (a Array, ok bool) {
+	// k was read from a file, so the column may be any number. With 64 bits, the differences do not
+	// overflow.
+	n, kind := (int64(k.Column)-FirstColumn)/4, (int64(k.Column)-FirstColumn)%4
+	switch {
+	case k.Column == RegistryColumn:
+		a = m.Registry()
+	case k.Column < FirstColumn || n >= int64(len(m.Components)) || kind > DataArray:
+		return a, false
+	default:
+		a = m.Array(int(n), int(kind))
+	}
+	return a, int64(k.Page) < int64(a.Pages())
+}
+
 // Key returns the key of a page.
 func (a *Array) Key(page int) pagefile.Key {
 	if a.Component < 0 {
