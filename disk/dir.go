@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"runtime"
 	"syscall"
 )
@@ -161,7 +162,7 @@ func (d dir) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err := d.isDir(name); err != nil {
 		return nil, plain("read directory", err)
 	}
-	entries, err := fs.ReadDir(d.root.FS(), name)
+	entries, err := fs.ReadDir(d.root.FS(), path.Clean(name))
 	return entries, plain("read directory", err)
 }
 

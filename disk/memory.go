@@ -44,10 +44,10 @@ func (m *memory) find(call, name string) (*inode, error) {
 	return nil, &fs.PathError{Op: call, Path: name, Err: fs.ErrNotExist}
 }
 
-// free returns an error unless the name is valid and unused, in an existing directory. The caller
-// holds m.mu.
+// free returns an error unless the clean name is valid and unused, in an existing directory. The
+// caller holds m.mu.
 func (m *memory) free(call, name string) error {
-	parent := m.names[path.Dir(path.Clean(name))]
+	parent := m.names[path.Dir(name)]
 	switch {
 	case !fs.ValidPath(name):
 		return &fs.PathError{Op: call, Path: name, Err: fs.ErrInvalid}
@@ -63,6 +63,7 @@ func (m *memory) free(call, name string) error {
 func (m *memory) make(call, name string, n *inode) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	name = path.Clean(name)
 	err := m.free(call, name)
 	if err == nil {
 		m.names[name] = n
@@ -107,6 +108,7 @@ func (m *memory) rename(call, from, to string, replace bool) error {
 	if err != nil {
 		return err
 	}
+	from, to = path.Clean(from), path.Clean(to)
 	old := m.names[to]
 	if err := m.free(call, to); err != nil && (!replace || old == nil || old.dir || n.dir) {
 		return err
@@ -131,6 +133,7 @@ func (m *memory) Remove(name string) error {
 	if _, err := m.find("remove", name); err != nil {
 		return err
 	}
+	name = path.Clean(name)
 	for other := range m.names {
 		if strings.HasPrefix(other, name+"/") || name == "." {
 			return &fs.PathError{Op: "remove", Path: name, Err: errNotEmpty}

@@ -166,9 +166,9 @@ func (t *tree) find(call, name string) (*inode, error) {
 	return nil, &fs.PathError{Op: call, Path: name, Err: fs.ErrNotExist}
 }
 
-// mustBeFree returns an error unless the name is valid and unused, in an existing directory.
+// mustBeFree returns an error unless the clean name is valid and unused, in an existing directory.
 func (t *tree) mustBeFree(call, name string) error {
-	parent := t.names[path.Dir(path.Clean(name))]
+	parent := t.names[path.Dir(name)]
 	fail := func(err error) error { return &fs.PathError{Op: call, Path: name, Err: err} }
 	switch {
 	case t.closed:
@@ -199,6 +199,7 @@ func (t *tree) change(c change) error {
 func (t *tree) Create(name string) (disk.File, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	name = path.Clean(name)
 	if err := t.mustBeFree("create", name); err != nil {
 		return nil, err
 	}
@@ -231,6 +232,7 @@ func (t *tree) make(name string) (*inode, error) {
 func (t *tree) Mkdir(name string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	name = path.Clean(name)
 	if err := t.mustBeFree("mkdir", name); err != nil {
 		return err
 	}
@@ -282,7 +284,7 @@ func (t *tree) rename(call, from, to string, replace bool) error {
 	if err != nil {
 		return err
 	}
-	from = path.Clean(from)
+	from, to = path.Clean(from), path.Clean(to)
 	old := t.names[to]
 	if err := t.mustBeFree(call, to); err != nil && (!replace || old == nil || old.dir || n.dir) {
 		return err
@@ -492,6 +494,7 @@ type lock struct {
 func (t *tree) Lock(name string) (disk.Lock, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	name = path.Clean(name)
 	if _, err := t.make(name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
