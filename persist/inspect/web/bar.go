@@ -177,7 +177,7 @@ func (d *session) snapshots(h *server) []snapDoc {
 	for _, s := range all[max(0, len(all)-maxSnaps):] {
 		doc := snapDoc{describe.State(s.Tick, s.ID.Seq), s.Number, s.Label, s.Size, ""}
 		if s.Err != nil {
-			doc.Error = h.describe(s.Err).Error.Message
+			doc.Error = h.describe(s.Err).Message
 		}
 		docs = append(docs, doc)
 	}
@@ -193,7 +193,7 @@ func (d *session) damage(h *server) []damagedDoc {
 		if len(docs) == maxDamage {
 			break
 		}
-		doc := damagedDoc{Message: h.describe(p).Error.Message}
+		doc := damagedDoc{Message: h.describe(p).Message}
 		if at, ok := errors.AsType[*persist.DamageError](p); ok {
 			doc.Tick = tickBefore(log, at.File, at.Offset)
 		}

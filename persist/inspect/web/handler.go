@@ -228,6 +228,6 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 }
 
 func (h *Handler) fail(w http.ResponseWriter, err error) {
-	doc := h.describe(err)
-	writeFailure(w, kinds[doc.Error.Code].status, doc)
+	body := h.describe(err)
+	writeFailure(w, kinds[body.Code].status, body)
 }

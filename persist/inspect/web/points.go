@@ -57,9 +57,9 @@ func (h *server) info(a *params) (any, error) {
 			doc.Kind = "save"
 		}
 		if found := v.Damage(); len(found) > 0 {
-			doc.Damaged = h.describe(found[0]).Error.Message
+			doc.Damaged = h.describe(found[0]).Message
 		} else if _, err := v.Newest(); err != nil {
-			doc.Damaged = h.describe(err).Error.Message
+			doc.Damaged = h.describe(err).Message
 		}
 		return doc, nil
 	})
