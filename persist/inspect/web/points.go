@@ -379,18 +379,16 @@ type schemaDoc struct {
 // schema uses it. Otherwise the slow session looks up an entity, which does not load the state.
 func (h *server) schema(a *params) (any, error) {
 	seq := a.record("record")
-	var doc *schemaDoc
-	held, err := answer(a, h.fast, func() (bool, error) {
-		if c := h.fast.cursor; c != nil && c.Seq() == seq && c.Image() != nil {
-			im := c.Image()
-			doc = &schemaDoc{stateDoc: describe.State(im.Tick, seq), Alive: im.Living, Components: []componentDoc{}}
-			for _, c := range im.Components {
-				doc.add(c.Name, c.Layout, c.Resource)
-			}
+	doc, err := answer(a, h.fast, func() (*schemaDoc, error) {
+		if !h.fast.holds(seq) {
+			return nil, nil
 		}
-		return doc != nil, nil
+		im := h.fast.cursor.Image()
+		return &schemaDoc{describe.State(im.Tick, seq), im.Living, describe.Listed(im.Components, func(c *inspect.Component) componentDoc {
+			return componentDocOf(c.Name, c.Layout, c.Resource)
+		})}, nil
 	})
-	if err != nil || held {
+	if err != nil || doc != nil {
 		return doc, err
 	}
 	return answerAt(a, h.slow, seq, func() (*schemaDoc, error) {
@@ -398,15 +396,13 @@ func (h *server) schema(a *params) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		doc := &schemaDoc{stateDoc: describe.State(s.Tick, seq), Alive: s.Living, Components: []componentDoc{}}
-		for _, c := range s.Components {
-			doc.add(c.Name, c.Layout, c.Resource)
-		}
-		return doc, nil
+		return &schemaDoc{describe.State(s.Tick, seq), s.Living, describe.Listed(s.Components, func(c inspect.EntityComponent) componentDoc {
+			return componentDocOf(c.Name, c.Layout, c.Resource)
+		})}, nil
 	})
 }
 
-// add appends the description of one component.
-func (d *schemaDoc) add(name string, t *layout.Type, resource bool) {
-	d.Components = append(d.Components, componentDoc{name, describe.Kind(t, resource), cut(t.String(), 4096), fieldsOf(t)})
+// componentDocOf describes one component.
+func componentDocOf(name string, t *layout.Type, resource bool) componentDoc {
+	return componentDoc{name, describe.Kind(t, resource), cut(t.String(), 4096), fieldsOf(t)}
 }
