@@ -282,8 +282,11 @@ func branchesOf(log *journal.Log, path []journal.Entry) (all []branch) {
 }
 
 // find returns the position of record seq on the path, or the position at which to insert it.
-func (l *line) find(seq uint64) (i int, ok bool) {
-	return slices.BinarySearchFunc(l.path, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
+func (l *line) find(seq uint64) (i int, ok bool) { return search(l.path, seq) }
+
+// search returns the position of record seq in entries, or the number of entries before it.
+func search(entries []journal.Entry, seq uint64) (i int, ok bool) {
+	return slices.BinarySearchFunc(entries, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 }
 
 // leadsToNewest reports whether the newest state descends from record seq. For records before the
@@ -309,7 +312,7 @@ func (l *line) next(log *journal.Log, seq uint64) (uint64, bool) {
 	}
 	// On a branch, return the first record that continues seq. A child has a higher seq than its
 	// parent, and the two seqs are usually close.
-	k, _ := slices.BinarySearchFunc(log.Entries, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
+	k, _ := search(log.Entries, seq)
 	for _, e := range log.Entries[k:] {
 		if e.Parent == seq && e.ID.Seq > seq {
 			return e.ID.Seq, true
