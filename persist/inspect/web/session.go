@@ -14,8 +14,8 @@ import (
 type Opener func(ctx context.Context) (*inspect.View, error)
 
 // Requests arrive concurrently, but a view and a cursor can serve only one request at a time. So
-// requests queue at sessions. The queues are short: a user asks for one thing after another. The
-// page cancels requests that it no longer needs, and a cancelled request leaves the queue.
+// requests queue at sessions. The queues are short: a user asks for one thing after another. A
+// request whose client has disconnected leaves the queue.
 //
 // A request waits for its turn, and reach() refreshes the session if it does not know the record.
 // The method state() then loads the whole state with the cursor. The method read() uses only pages
