@@ -409,7 +409,7 @@ func (t *replicaFiles) truncate(name string, size int64) error {
 	if err := t.aside.copyTail(t, name, size); err != nil {
 		return err
 	}
-	if err := writeFile(t.top, t.path(name+tempSuffix), f, size); err != nil {
+	if err := writeFile(t.top, t.path(name+tempSuffix), io.NewSectionReader(f, 0, size)); err != nil {
 		return err
 	}
 	if err := t.top.Rename(t.path(name+tempSuffix), t.path(name)); err != nil {
@@ -418,8 +418,8 @@ func (t *replicaFiles) truncate(name string, size int64) error {
 	return disk.SyncDir(t.top, t.path(path.Dir(name)))
 }
 
-// writeFile creates a durable file with the first size bytes of a reader.
-func writeFile(to disk.FS, name string, from io.ReaderAt, size int64) error {
+// writeFile creates a durable file with the content of a reader.
+func writeFile(to disk.FS, name string, from io.Reader) error {
 	if err := to.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -427,14 +427,7 @@ func writeFile(to disk.FS, name string, from io.ReaderAt, size int64) error {
 	if err != nil {
 		return err
 	}
-	buf := make([]byte, 256<<10)
-	for at := int64(0); at < size && err == nil; at += int64(len(buf)) {
-		n := min(int64(len(buf)), size-at)
-		if _, err = from.ReadAt(buf[:n], at); err == nil || errors.Is(err, io.EOF) {
-			_, err = f.WriteAt(buf[:n], at)
-		}
-	}
-	if err == nil {
+	if _, err = io.Copy(io.NewOffsetWriter(f, 0), from); err == nil {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
