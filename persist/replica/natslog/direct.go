@@ -156,7 +156,7 @@ func (r *reader) poll(ctx context.Context) error {
 				return err
 			}
 		}
-		if time.Since(latest(asked, r.heard)) < stillness {
+		if min(time.Since(asked), time.Since(r.heard)) < stillness {
 			continue
 		}
 		once, done := context.WithTimeout(ctx, answer)
