@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"time"
 
@@ -39,7 +38,8 @@ func (f *Follower) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lies, err := f.hasStore()
+	names, err := newReplicaFiles(f.files, storeDir, f.aside).names()
+	lies := len(names) > 0 // Whether this machine has a store.
 	switch {
 	case err != nil:
 		return err
@@ -100,20 +100,6 @@ func (f *Follower) retry(ctx context.Context, try func() error) error {
 		}
 		tries.pause(ctx)
 	}
-}
-
-// hasStore reports whether this machine has a store: its journal or snapshot directory has files.
-func (f *Follower) hasStore() (bool, error) {
-	for _, dir := range []string{journalDir, snapshotDir} {
-		entries, err := f.files.ReadDir(storeDir + "/" + dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return false, err
-		}
-		if len(entries) > 0 {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // resumeState continues from the file state s. If entries after this state were trimmed from the

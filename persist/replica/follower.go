@@ -90,9 +90,9 @@ type Follower struct {
 	storeFS *sendingFS
 	monitor monitor
 
-	turn chanMutex          // Held while a method starts or stops following.
-	stop context.CancelFunc // Stops the goroutine that follows.
-	done chan struct{}      // Closed when the goroutine that follows has ended.
+	turn      chanMutex          // Held while a method starts or stops following.
+	stop      context.CancelFunc // Stops the goroutine that follows.
+	following sync.WaitGroup     // The goroutine that follows.
 
 	// mu guards the fields below. The goroutine that follows changes these fields. When this
 	// goroutine does not run, the holder of f.turn may change the fields.
@@ -357,17 +357,15 @@ func (f *Follower) wakeWaiters() {
 // stopFollowing ends the goroutine that follows.
 func (f *Follower) stopFollowing() {
 	f.stop()
-	<-f.done
+	f.following.Wait()
 }
 
 // follow starts the goroutine that follows. The goroutine ends at errors that make the log or the
 // files unusable. At any other error, such as a network error, it retries the failed call.
 func (f *Follower) follow() {
 	ctx, stop := context.WithCancel(context.Background())
-	f.stop, f.done = stop, make(chan struct{})
-	done := f.done
-	go func() {
-		defer close(done)
+	f.stop = stop
+	f.following.Go(func() {
 		tries := backoff{shortWait, longWait}
 		for ctx.Err() == nil {
 			begun := f.end
@@ -376,13 +374,10 @@ func (f *Follower) follow() {
 			if ctx.Err() == nil {
 				f.monitor.fail(err)
 			}
-			f.mu.Lock()
-			lasting := errors.Is(err, errGap) || errors.Is(err, ErrLogShorter) || errors.Is(err, persist.ErrNewer) || errors.Is(err, persist.ErrForeign)
-			if lasting {
+			if errors.Is(err, errGap) || errors.Is(err, ErrLogShorter) || errors.Is(err, persist.ErrNewer) || errors.Is(err, persist.ErrForeign) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
 				f.fail(err)
-			}
-			f.mu.Unlock()
-			if lasting {
 				return
 			}
 			if f.end > begun {
@@ -390,7 +385,7 @@ func (f *Follower) follow() {
 			}
 			tries.pause(ctx)
 		}
-	}()
+	})
 }
 
 // Shortest and longest pause between two tries to read the log.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,11 +29,10 @@ import (
 // When another machine claims the store, syncs of this owner fail. The program closes the owner,
 // and calls [Follow] again.
 type Owner struct {
-	f       *Follower
-	sender  *sender
-	cancel  context.CancelCauseFunc // Stops the sender from waiting for the log.
-	done    chan struct{}           // Closed when the goroutine of maintainLog has ended.
-	watched chan struct{}           // Closed when the goroutine of watch has ended.
+	f          *Follower
+	sender     *sender
+	cancel     context.CancelCauseFunc // Stops the sender from waiting for the log.
+	background sync.WaitGroup          // The goroutines of maintainLog and watch.
 	// Increased before and after each trim. If it has changed during a reading of the log, a trim
 	// may have removed entries meanwhile.
 	trims atomic.Uint64
@@ -143,10 +143,8 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	s.ctx, o.cancel = context.WithCancelCause(context.Background())
 	s.countMemory(f.options.Budget)
 	f.storeFS.sender.Store(s)
-	o.done = make(chan struct{})
-	go o.maintainLog(s.ctx)
-	o.watched = make(chan struct{})
-	go o.watch(s.ctx)
+	o.background.Go(func() { o.maintainLog(s.ctx) })
+	o.background.Go(func() { o.watch(s.ctx) })
 	return o, nil
 }
 
@@ -275,7 +273,6 @@ func (o *Owner) rebase(ctx context.Context) error {
 // without operations, appended after a silence. Heartbeats let followers tell an idle owner from a
 // dead owner. maintainLog calls rebase() when the log has become much longer than the store.
 func (o *Owner) maintainLog(ctx context.Context) {
-	defer close(o.done)
 	every := o.f.options.heartbeat()
 	for {
 		next, long := o.sender.heartbeat(every)
@@ -379,8 +376,7 @@ func (o *Owner) Close() error {
 	// A running Rebase holds f.turn. This error ends it, so that Close can lock f.turn below.
 	_ = o.sender.fail(persist.ErrClosed)
 	o.cancel(errors.New("the owner has closed"))
-	<-o.done
-	<-o.watched
+	o.background.Wait()
 	f.turn.Lock()
 	defer f.turn.Unlock()
 	if f.closed {

@@ -283,7 +283,7 @@ func (a *quarantine) copyTail(t *replicaFiles, name string, from int64) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(a.top, to+tempSuffix, io.NewSectionReader(f, from, end-from), end-from); err != nil {
+	if err := writeFile(a.top, to+tempSuffix, io.NewSectionReader(f, from, end-from)); err != nil {
 		return err
 	}
 	if err := a.top.Rename(to+tempSuffix, to); err != nil {

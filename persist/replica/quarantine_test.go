@@ -116,7 +116,7 @@ func (p *asideProgram) write(t *testing.T) *disktest.Mem {
 	x := newReplicaFiles(mem, storeDir, &quarantine{top: mem})
 	require.NoError(t, x.make())
 	for name, content := range p.files {
-		require.NoError(t, writeFile(mem, x.path(name), bytes.NewReader(content), int64(len(content))))
+		require.NoError(t, writeFile(mem, x.path(name), bytes.NewReader(content)))
 	}
 	require.NoError(t, x.sync())
 	return mem
@@ -319,8 +319,8 @@ func TestQuarantine_CountAndSizeLimits(t *testing.T) {
 			}
 			const first, second = "journal/00000001.seg", "journal/00000002.seg"
 			content := bytes.Repeat([]byte{byte(i)}, size)
-			require.NoError(t, writeFile(mem, x.path(first), bytes.NewReader(content), int64(size)))
-			require.NoError(t, writeFile(mem, x.path(second), bytes.NewReader(content), 0))
+			require.NoError(t, writeFile(mem, x.path(first), bytes.NewReader(content)))
+			require.NoError(t, writeFile(mem, x.path(second), bytes.NewReader(nil)))
 			x.sizes[first], x.sizes[second] = int64(size/2), 0
 			require.NoError(t, x.tidyDirs())
 			delete(x.sizes, first)
@@ -355,7 +355,7 @@ func TestQuarantine_CrashLeftovers(t *testing.T) {
 	a := &quarantine{top: mem, maxDirs: 2}
 	x := newReplicaFiles(mem, storeDir, a)
 	require.NoError(t, x.make())
-	require.NoError(t, writeFile(mem, x.path(name), strings.NewReader("never"), 5))
+	require.NoError(t, writeFile(mem, x.path(name), strings.NewReader("never")))
 	require.NoError(t, x.tidyDirs())
 	require.Equal(t, "aside/13", a.dir)
 	var there []string

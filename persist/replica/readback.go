@@ -22,7 +22,6 @@ const (
 // It reads new entries regularly. It reads the whole log soon after the claim and after each
 // failure, because a restarted server may not show all of its entries.
 func (o *Owner) watch(ctx context.Context) {
-	defer close(o.watched)
 	var read link // The last entry that was read back. Zero before the first reading.
 	// next is the time of the next reading. A reading after the time all covers the whole log.
 	var next, all time.Time

@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -194,28 +193,18 @@ func (t *replicaFiles) nameWhole(o *op) error {
 // sameBeginning returns the length of the common prefix of two files, or -1 if the first file does
 // not exist. The last argument is the size of the second file.
 func (t *replicaFiles) sameBeginning(name, temp string, size int64) (int64, error) {
-	old, err := t.top.Open(t.path(name))
-	if errors.Is(err, fs.ErrNotExist) {
+	same, err := commonPrefix(t.top, t.path(name), t.path(temp))
+	if err != nil || same >= 0 {
+		return min(same, size), err
+	}
+	has, err := sizeOfFile(t.top, t.path(name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return -1, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer old.Close()
-	now, err := t.top.Open(t.path(temp))
-	// The temporary file got its name before a crash.
-	if errors.Is(err, fs.ErrNotExist) {
-		if has, err := old.Size(); err != nil || has >= size {
-			return size, err
-		}
+	case err == nil && has < size:
 		return 0, fmt.Errorf("%w: %s is missing", errGap, temp)
 	}
-	if err != nil {
-		return 0, err
-	}
-	defer now.Close()
-	same, err := commonBytes(old, now)
-	return min(same, size), err
+	return size, err // The temporary file got its name before a crash.
 }
 
 // write writes to a file. If the file has different bytes at the offset, write first quarantines
@@ -243,13 +232,13 @@ func (t *replicaFiles) write(o *op) error {
 	if err != nil {
 		return err
 	}
-	// Only bytes that the file already has can differ.
-	if same := firstDifference(old[:n], o.data[:n]); same < n {
+	same := firstDifference(old[:n], o.data[:n])
+	if same < n { // Only bytes that the file already has can differ.
 		if err := t.aside.copyTail(t, o.name, int64(o.number)+int64(same)); err != nil {
 			return err
 		}
 	}
-	if n < len(old) || !bytes.Equal(old, o.data) {
+	if same < len(o.data) {
 		if err := t.writeAt(o.name, o.data, int64(o.number)); err != nil {
 			return err
 		}
@@ -409,7 +398,7 @@ func (t *replicaFiles) truncate(name string, size int64) error {
 	if err := t.aside.copyTail(t, name, size); err != nil {
 		return err
 	}
-	if err := writeFile(t.top, t.path(name+tempSuffix), f, size); err != nil {
+	if err := writeFile(t.top, t.path(name+tempSuffix), io.NewSectionReader(f, 0, size)); err != nil {
 		return err
 	}
 	if err := t.top.Rename(t.path(name+tempSuffix), t.path(name)); err != nil {
@@ -418,8 +407,8 @@ func (t *replicaFiles) truncate(name string, size int64) error {
 	return disk.SyncDir(t.top, t.path(path.Dir(name)))
 }
 
-// writeFile creates a durable file with the first size bytes of a reader.
-func writeFile(to disk.FS, name string, from io.ReaderAt, size int64) error {
+// writeFile creates a durable file with the content of a reader.
+func writeFile(to disk.FS, name string, from io.Reader) error {
 	if err := to.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -427,14 +416,7 @@ func writeFile(to disk.FS, name string, from io.ReaderAt, size int64) error {
 	if err != nil {
 		return err
 	}
-	buf := make([]byte, 256<<10)
-	for at := int64(0); at < size && err == nil; at += int64(len(buf)) {
-		n := min(int64(len(buf)), size-at)
-		if _, err = from.ReadAt(buf[:n], at); err == nil || errors.Is(err, io.EOF) {
-			_, err = f.WriteAt(buf[:n], at)
-		}
-	}
-	if err == nil {
+	if _, err = io.Copy(io.NewOffsetWriter(f, 0), from); err == nil {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())

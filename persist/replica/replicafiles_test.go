@@ -128,7 +128,7 @@ func TestQuarantine_SameBytesOnlyOnce(t *testing.T) {
 	mem := disktest.New()
 	x := newReplicaFiles(mem, storeDir, &quarantine{top: mem})
 	require.NoError(t, x.make())
-	require.NoError(t, writeFile(mem, x.path(name), strings.NewReader("never confirmed"), 15))
+	require.NoError(t, writeFile(mem, x.path(name), strings.NewReader("never confirmed")))
 	x.sizes[name] = 0
 	require.NoError(t, x.applyOp(&op{opWrite, name, 0, []byte("the log's")}))
 	require.NoError(t, x.aside.move(x, name))
@@ -145,9 +145,9 @@ func TestTidyDirs_UnfinishedFileMissing(t *testing.T) {
 	require.NoError(t, x.make())
 	x.parts[name] = 5
 	require.ErrorIs(t, x.tidyDirs(), errGap)
-	require.NoError(t, writeFile(mem, x.path(name+tempSuffix), strings.NewReader("01234"), 5))
+	require.NoError(t, writeFile(mem, x.path(name+tempSuffix), strings.NewReader("01234")))
 	require.NoError(t, x.tidyDirs())
-	require.NoError(t, writeFile(mem, x.path(name), strings.NewReader("01234"), 5))
+	require.NoError(t, writeFile(mem, x.path(name), strings.NewReader("01234")))
 	require.NoError(t, mem.Remove(x.path(name+tempSuffix)))
 	require.ErrorIs(t, x.tidyDirs(), errGap)
 }

@@ -47,18 +47,17 @@ func (r *room) refresh(ctx context.Context, need int64) {
 	if r.log == nil {
 		return
 	}
-	left, known := r.bytesLeft()
-	due := askLimited
-	switch {
-	case known && left < 0:
-		due = askUnlimited
-	case known && left < need:
-		due = askShort
-	}
 	r.mu.Lock()
-	due -= time.Since(r.asked)
+	left, asked := r.left, r.asked
 	r.mu.Unlock()
-	if due > 0 {
+	interval := askLimited
+	switch {
+	case left < 0:
+		interval = askUnlimited
+	case left < need:
+		interval = askShort
+	}
+	if time.Since(asked) < interval {
 		return
 	}
 	left, err := r.log.Room(ctx)

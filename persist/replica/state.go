@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"io/fs"
 
 	"github.com/stet-ecs/stet/disk"
@@ -100,12 +99,11 @@ func readState(files disk.FS) (*state, error) {
 		return nil, errState
 	}
 	b := make([]byte, size)
-	if n, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+	n, err := readUpTo(f, b, 0)
+	if err != nil {
 		return nil, err
-	} else if n < len(b) {
-		return nil, errState
 	}
-	return decodeState(b)
+	return decodeState(b[:n])
 }
 
 // write replaces the file state by s. The files that s describes must already be durable. write
@@ -113,7 +111,7 @@ func readState(files disk.FS) (*state, error) {
 // complete.
 func (s *state) write(files disk.FS) error {
 	temp, text := stateFile+tempSuffix, s.encode()
-	if err := writeFile(files, temp, bytes.NewReader(text), int64(len(text))); err != nil {
+	if err := writeFile(files, temp, bytes.NewReader(text)); err != nil {
 		return err
 	}
 	if err := files.Rename(temp, stateFile); err != nil {

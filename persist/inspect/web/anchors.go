@@ -190,7 +190,7 @@ func (d *session) isQuick(seq uint64) bool {
 	// The record is not on the path to the newest state. Loading its state is quick only if the
 	// cursor is already there.
 	if !ok {
-		return d.cursor != nil && d.cursor.Image() != nil && d.cursor.Seq() == seq
+		return d.holds(seq)
 	}
 	// If no state is loaded yet, estimate the size of states from the snapshot files.
 	if d.cursor == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // The time bar is one document for a range of ticks. It sums the ticks in buckets. The page
@@ -100,7 +101,7 @@ func (h *server) timeBar(a *params) (any, error) {
 	width := a.count("width", 1000, maxBuckets)
 	return answer(a, h.fast, func() (doc *barDoc, err error) {
 		d := h.fast
-		doc = &barDoc{Measure: "bytes", Branches: []branchDoc{}, Marks: []markDoc{}, Snapshots: d.snapshots(h), Damage: d.damage(h)}
+		doc = &barDoc{Measure: "bytes", Branches: d.branches(), Snapshots: d.snapshots(h), Damage: d.damage(h)}
 		doc.First, doc.Last = d.ends()
 		doc.From, doc.To = max(from, doc.First), min(to, doc.Last)
 		// If the range has no ticks of the store, for instance after pruning, show all ticks.
@@ -108,7 +109,6 @@ func (h *server) timeBar(a *params) (any, error) {
 			doc.From, doc.To = doc.First, doc.Last
 		}
 		doc.fill(d.line.within(doc.From, doc.To), max(width, 1), h.bar.measure(d.view.Log(), doc))
-		doc.Branches = d.branches()
 		doc.Marks, err = h.bar.marks(a.ctx, d)
 		return doc, err
 	})
@@ -158,48 +158,39 @@ func (b *barDoc) fill(entries []journal.Entry, width int, measure func(e journal
 // branches returns all branches, for any range. If there are too many branches, it returns the
 // newest branches.
 func (d *session) branches() []branchDoc {
-	docs := []branchDoc{}
-	// Start with the newest branch.
-	for _, b := range slices.Backward(d.line.branches) {
-		if len(docs) == maxLanesOf {
-			break
-		}
-		docs = append(docs, branchDoc{b.lane, b.first.Tick, b.tip.Tick, b.tip.ID.Seq, b.fork})
-	}
+	all := d.line.branches
+	docs := describe.Listed(all[max(0, len(all)-maxLanesOf):], func(b branch) branchDoc {
+		return branchDoc{b.lane, b.first.Tick, b.tip.Tick, b.tip.ID.Seq, b.fork}
+	})
+	// The newest branch comes first.
+	slices.Reverse(docs)
 	return docs
 }
 
 // snapshots returns all snapshots. If there are too many snapshots, it returns the newest
 // snapshots.
 func (d *session) snapshots(h *server) []snapDoc {
-	docs := []snapDoc{}
 	all := d.view.Snapshots()
-	for _, s := range all[max(0, len(all)-maxSnaps):] {
+	return describe.Listed(all[max(0, len(all)-maxSnaps):], func(s inspect.SnapshotInfo) snapDoc {
 		doc := snapDoc{describe.State(s.Tick, s.ID.Seq), s.Number, s.Label, s.Size, ""}
 		if s.Err != nil {
-			doc.Error = h.describe(s.Err).Error.Message
+			doc.Error = h.describe(s.Err).Message
 		}
-		docs = append(docs, doc)
-	}
-	return docs
+		return doc
+	})
 }
 
 // damage returns the known damage. Damage in a journal file has the tick of the last record before
 // it. Other damage has tick 0.
 func (d *session) damage(h *server) []damagedDoc {
-	docs := []damagedDoc{}
-	log := d.view.Log()
-	for _, p := range d.view.Damage() {
-		if len(docs) == maxDamage {
-			break
-		}
-		doc := damagedDoc{Message: h.describe(p).Error.Message}
+	all := d.view.Damage()
+	return describe.Listed(all[:min(len(all), maxDamage)], func(p error) damagedDoc {
+		doc := damagedDoc{Message: h.describe(p).Message}
 		if at, ok := errors.AsType[*persist.DamageError](p); ok {
-			doc.Tick = tickBefore(log, at.File, at.Offset)
+			doc.Tick = tickBefore(d.view.Log(), at.File, at.Offset)
 		}
-		docs = append(docs, doc)
-	}
-	return docs
+		return doc
+	})
 }
 
 // tickBefore returns the tick of the last record before an offset in a file of the store, or 0.
@@ -234,9 +225,9 @@ func (c *counter) marks(ctx context.Context, d *session) ([]markDoc, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c.known, c.asked, c.marked = []markDoc{}, time.Now(), n
-	for _, m := range marks[max(0, len(marks)-maxMarks):] {
-		c.known = append(c.known, markDoc{m.Name, m.Tick, m.Seq, !m.OnHead})
-	}
+	c.known = describe.Listed(marks[max(0, len(marks)-maxMarks):], func(m inspect.Mark) markDoc {
+		return markDoc{m.Name, m.Tick, m.Seq, !m.OnHead}
+	})
+	c.asked, c.marked = time.Now(), n
 	return c.known, nil
 }

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -102,7 +101,7 @@ func (c *counter) measure(log *journal.Log, doc *barDoc) func(journal.Entry) (wr
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	begin, ticks, total := c.begin, c.ticks, len(log.Entries)
-	done := indexOf(log.Entries, begin+uint64(len(ticks)))
+	done, _ := search(log.Entries, begin+uint64(len(ticks)))
 	doc.Counted = 1
 	if countable(log.Entries) {
 		doc.Counted = float64(done) / float64(total)
@@ -121,12 +120,6 @@ func (c *counter) measure(log *journal.Log, doc *barDoc) func(journal.Entry) (wr
 	}
 	doc.Measure = "rows"
 	return of
-}
-
-// indexOf returns the number of entries before record seq.
-func indexOf(entries []journal.Entry, seq uint64) int {
-	i, _ := slices.BinarySearchFunc(entries, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
-	return i
 }
 
 // count counts the rows of existing and new ticks until ctx ends. After every few ticks, it
@@ -205,7 +198,8 @@ func (c *counter) countSome(d *session) (more bool) {
 	c.mu.Unlock()
 
 	// Read the ticks without the lock: no other goroutine adds counts.
-	todo, size := entries[indexOf(entries, upto):], 0
+	next, _ := search(entries, upto)
+	todo, size := entries[next:], 0
 	for i, e := range todo {
 		if size += int(e.Length); i > 0 && (i == some || size > bytes) {
 			todo = todo[:i]

@@ -191,7 +191,7 @@ func (h *server) history(a *params) (any, error) {
 	limit := a.count("limit", 200, maxEvents)
 	return answerAt(a, h.slow, seq, func() (*historyDoc, error) {
 		doc := &historyDoc{Entity: e.String(), Events: []eventDoc{}, Courses: []fieldSeriesDoc{}}
-		t := historyBuilder{fieldSeries{doc}, h.slow, limit, nil}
+		t := historyBuilder{doc: doc, session: h.slow, limit: limit}
 		read, enough := int64(0), false
 		err := h.slow.view.TraceBack(a.ctx, e, seq, func(s *inspect.Stretch) bool {
 			// Read the newest stretch even if it has more than maxHistory bytes.
@@ -212,11 +212,13 @@ func (h *server) history(a *params) (any, error) {
 	})
 }
 
-// A historyBuilder collects events, from the newest to the oldest, up to a limit.
+// A historyBuilder collects events, from the newest to the oldest, up to a limit. It also collects
+// the numbers of the life. A series has one point per change. Suppose that a field is 5 from tick 3
+// on and 7 from tick 9 on. Its points are at the ticks 9 and 3.
 type historyBuilder struct {
-	fieldSeries
-	desk  *session
-	limit int
+	doc     *historyDoc
+	session *session
+	limit   int
 	// begun has the events at the start of the oldest stretch so far, such as TraceAlive. They are
 	// events of the life only if no older stretch follows. In that case finish adds them.
 	begun []inspect.TraceEvent
@@ -249,7 +251,7 @@ func (t *historyBuilder) addEvent(e *inspect.TraceEvent) (room bool) {
 		return false
 	}
 	t.addNumbers(e)
-	t.doc.Events = append(t.doc.Events, t.desk.eventDoc(e))
+	t.doc.Events = append(t.doc.Events, t.session.eventDoc(e))
 	return true
 }
 
@@ -293,20 +295,15 @@ func changes(fields []inspect.FieldDiff) []changeDoc {
 	})
 }
 
-// fieldSeries collects the numbers of a life, from the newest to the oldest. A series has one point
-// per change. Suppose that a field is 5 from tick 3 on and 7 from tick 9 on. Its points are at the
-// ticks 9 and 3.
-type fieldSeries struct{ doc *historyDoc }
-
 // addNumbers adds the numbers in e. If e removes a component, it ends all series of that
 // component.
-func (c *fieldSeries) addNumbers(e *inspect.TraceEvent) {
-	if e.Number < 0 || !isRelevant(e) {
+func (t *historyBuilder) addNumbers(e *inspect.TraceEvent) {
+	if e.Number < 0 {
 		return
 	}
 	if e.New.Kind() == 0 {
-		for i := range c.doc.Courses {
-			if s := &c.doc.Courses[i]; describe.Inside(s.Field, e.Component) {
+		for i := range t.doc.Courses {
+			if s := &t.doc.Courses[i]; describe.Inside(s.Field, e.Component) {
 				s.add(e.Tick, nil)
 			}
 		}
@@ -314,7 +311,7 @@ func (c *fieldSeries) addNumbers(e *inspect.TraceEvent) {
 	}
 	for path, v := range describe.Leaves(e.New) {
 		if x, ok := numberOf(v); ok {
-			if s := c.seriesOf(e.Component + describe.Dotted(path)); s != nil {
+			if s := t.seriesOf(e.Component + describe.Dotted(path)); s != nil {
 				s.add(e.Tick, &x)
 			}
 		}
@@ -323,8 +320,8 @@ func (c *fieldSeries) addNumbers(e *inspect.TraceEvent) {
 
 // seriesOf returns the series of a field, or nil if there are too many series. A life is read
 // backward, so the fields that changed last get a series.
-func (c *fieldSeries) seriesOf(field string) *fieldSeriesDoc {
-	list := &c.doc.Courses
+func (t *historyBuilder) seriesOf(field string) *fieldSeriesDoc {
+	list := &t.doc.Courses
 	if i := slices.IndexFunc(*list, func(s fieldSeriesDoc) bool { return s.Field == field }); i >= 0 {
 		return &(*list)[i]
 	}
@@ -336,9 +333,9 @@ func (c *fieldSeries) seriesOf(field string) *fieldSeriesDoc {
 }
 
 // sortByTick sorts the points of each series by tick, and removes series that never change.
-func (c *fieldSeries) sortByTick() {
-	c.doc.Courses = slices.DeleteFunc(c.doc.Courses, func(s fieldSeriesDoc) bool { return len(s.Ticks) < 2 })
-	for _, s := range c.doc.Courses {
+func (t *historyBuilder) sortByTick() {
+	t.doc.Courses = slices.DeleteFunc(t.doc.Courses, func(s fieldSeriesDoc) bool { return len(s.Ticks) < 2 })
+	for _, s := range t.doc.Courses {
 		slices.Reverse(s.Ticks)
 		slices.Reverse(s.Values)
 	}

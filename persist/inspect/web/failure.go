@@ -73,9 +73,9 @@ func fail(code int, format string, args ...any) error {
 // in suggested commands.
 type errorWriter struct{ name string }
 
-// describe returns the response for err. If err wraps damage and says that an object is missing,
+// describe returns the description of err. If err wraps damage and says that an object is missing,
 // describe reports the damage: the object may be in the damaged file.
-func (s errorWriter) describe(err error) errorDoc {
+func (s errorWriter) describe(err error) errorBody {
 	body := errorBody{Code: codeSystem, Message: describe.Unprefixed(err)}
 	var f *failure
 	var wrong *query.Error
@@ -99,7 +99,7 @@ func (s errorWriter) describe(err error) errorDoc {
 		body.Code, body.Try = codeNotFound, s.command("log")
 	}
 	body.Kind = kinds[body.Code].word
-	return errorDoc{body}
+	return body
 }
 
 // command returns an ecsdump command line for the same store.
@@ -107,12 +107,12 @@ func (s errorWriter) command(name string, args ...string) string {
 	return describe.Command(name, append([]string{s.name}, args...)...)
 }
 
-// writeFailure responds with doc. The response must not be cached, because the cause may
+// writeFailure responds with an error. The response must not be cached, because the cause may
 // disappear.
-func writeFailure(w http.ResponseWriter, status int, doc errorDoc) {
-	text, err := query.Marshal(doc)
+func writeFailure(w http.ResponseWriter, status int, body errorBody) {
+	text, err := query.Marshal(errorDoc{body})
 	if err != nil {
-		// Encoding doc cannot fail, because it contains only numbers and texts.
+		// Encoding body cannot fail, because it contains only numbers and texts.
 		panic(err)
 	}
 	w.Header().Set("Cache-Control", "no-store")

@@ -152,7 +152,7 @@ func (h *server) follow(ctx context.Context, interval time.Duration) {
 		// After an error, newer states may be hidden. Publish the previous state with the error.
 		if err != nil {
 			news = h.following.latest()
-			news.Error = h.describe(err).Error.Message
+			news.Error = h.describe(err).Message
 		}
 		news.writerDoc = h.following.writer
 		if h.following.publish(news) {

@@ -133,7 +133,7 @@ func (g *guard) knowsHost(host string) bool {
 // refuse responds with the reason. An API request gets JSON, and any other request gets text.
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
 	if strings.HasPrefix(r.URL.Path, apiPath) {
-		writeFailure(w, status, errorDoc{errorBody{Code: codeUsage, Kind: "usage", Message: why}})
+		writeFailure(w, status, errorBody{Code: codeUsage, Kind: "usage", Message: why})
 		return
 	}
 	http.Error(w, why, status)

@@ -6,7 +6,6 @@ import (
 	"embed"
 	"errors"
 	"io/fs"
-	"mime"
 	"net/http"
 	"net/url"
 	"path"
@@ -121,23 +120,19 @@ func servePage(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is no such page", http.StatusNotFound)
 		return
 	}
-	w.Header().Set("Content-Type", mediaType(name))
+	w.Header().Set("Content-Type", mediaTypes[path.Ext(name)])
 	w.Header().Set("Cache-Control", "no-cache")
 	// If the client has disconnected, the error does not matter.
 	_, _ = w.Write(text)
 }
 
-// mediaType returns the media type for a file name. It does not use the machine's table of types.
-func mediaType(name string) string {
-	switch path.Ext(name) {
-	case ".js":
-		return "text/javascript; charset=utf-8"
-	case ".css":
-		return "text/css; charset=utf-8"
-	case ".svg":
-		return "image/svg+xml"
-	}
-	return cmp.Or(mime.TypeByExtension(path.Ext(name)), "application/octet-stream")
+// mediaTypes has the media types of the files of the page, by extension. The table of the machine
+// may have other types.
+var mediaTypes = map[string]string{
+	".css":  "text/css; charset=utf-8",
+	".html": "text/html; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".svg":  "image/svg+xml",
 }
 
 // An endpoint is one kind of API request. A request about a record has the record's seq as a
@@ -202,11 +197,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 			return
 		}
 	}
-	limit := q.limit
-	if limit == 0 {
-		limit = 30 * time.Second
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), limit)
+	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(q.limit, 30*time.Second))
 	defer cancel()
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -228,6 +219,6 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 }
 
 func (h *Handler) fail(w http.ResponseWriter, err error) {
-	doc := h.describe(err)
-	writeFailure(w, kinds[doc.Error.Code].status, doc)
+	body := h.describe(err)
+	writeFailure(w, kinds[body.Code].status, body)
 }

@@ -68,7 +68,7 @@ func (h *server) health(a *params) (any, error) {
 		// If a program uses the store, no other program can open it anyway. Its files may also
 		// change during the check. So ignore the result.
 		if refusal != nil && !doc.InUse {
-			doc.Opens, doc.Refused = false, h.describe(refusal).Error.Message
+			doc.Opens, doc.Refused = false, h.describe(refusal).Message
 			doc.Helps = append(doc.Helps, h.recovering(a.ctx, d.view)...)
 		}
 		if len(doc.Damage) > 0 {

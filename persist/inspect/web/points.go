@@ -57,9 +57,9 @@ func (h *server) info(a *params) (any, error) {
 			doc.Kind = "save"
 		}
 		if found := v.Damage(); len(found) > 0 {
-			doc.Damaged = h.describe(found[0]).Error.Message
+			doc.Damaged = h.describe(found[0]).Message
 		} else if _, err := v.Newest(); err != nil {
-			doc.Damaged = h.describe(err).Error.Message
+			doc.Damaged = h.describe(err).Message
 		}
 		return doc, nil
 	})
@@ -282,8 +282,11 @@ func branchesOf(log *journal.Log, path []journal.Entry) (all []branch) {
 }
 
 // find returns the position of record seq on the path, or the position at which to insert it.
-func (l *line) find(seq uint64) (i int, ok bool) {
-	return slices.BinarySearchFunc(l.path, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
+func (l *line) find(seq uint64) (i int, ok bool) { return search(l.path, seq) }
+
+// search returns the position of record seq in entries, or the number of entries before it.
+func search(entries []journal.Entry, seq uint64) (i int, ok bool) {
+	return slices.BinarySearchFunc(entries, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 }
 
 // leadsToNewest reports whether the newest state descends from record seq. For records before the
@@ -309,7 +312,7 @@ func (l *line) next(log *journal.Log, seq uint64) (uint64, bool) {
 	}
 	// On a branch, return the first record that continues seq. A child has a higher seq than its
 	// parent, and the two seqs are usually close.
-	k, _ := slices.BinarySearchFunc(log.Entries, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
+	k, _ := search(log.Entries, seq)
 	for _, e := range log.Entries[k:] {
 		if e.Parent == seq && e.ID.Seq > seq {
 			return e.ID.Seq, true
@@ -379,18 +382,16 @@ type schemaDoc struct {
 // schema uses it. Otherwise the slow session looks up an entity, which does not load the state.
 func (h *server) schema(a *params) (any, error) {
 	seq := a.record("record")
-	var doc *schemaDoc
-	held, err := answer(a, h.fast, func() (bool, error) {
-		if c := h.fast.cursor; c != nil && c.Seq() == seq && c.Image() != nil {
-			im := c.Image()
-			doc = &schemaDoc{stateDoc: describe.State(im.Tick, seq), Alive: im.Living, Components: []componentDoc{}}
-			for _, c := range im.Components {
-				doc.add(c.Name, c.Layout, c.Resource)
-			}
+	doc, err := answer(a, h.fast, func() (*schemaDoc, error) {
+		if !h.fast.holds(seq) {
+			return nil, nil
 		}
-		return doc != nil, nil
+		im := h.fast.cursor.Image()
+		return &schemaDoc{describe.State(im.Tick, seq), im.Living, describe.Listed(im.Components, func(c *inspect.Component) componentDoc {
+			return componentDocOf(c.Name, c.Layout, c.Resource)
+		})}, nil
 	})
-	if err != nil || held {
+	if err != nil || doc != nil {
 		return doc, err
 	}
 	return answerAt(a, h.slow, seq, func() (*schemaDoc, error) {
@@ -398,15 +399,13 @@ func (h *server) schema(a *params) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		doc := &schemaDoc{stateDoc: describe.State(s.Tick, seq), Alive: s.Living, Components: []componentDoc{}}
-		for _, c := range s.Components {
-			doc.add(c.Name, c.Layout, c.Resource)
-		}
-		return doc, nil
+		return &schemaDoc{describe.State(s.Tick, seq), s.Living, describe.Listed(s.Components, func(c inspect.EntityComponent) componentDoc {
+			return componentDocOf(c.Name, c.Layout, c.Resource)
+		})}, nil
 	})
 }
 
-// add appends the description of one component.
-func (d *schemaDoc) add(name string, t *layout.Type, resource bool) {
-	d.Components = append(d.Components, componentDoc{name, describe.Kind(t, resource), cut(t.String(), 4096), fieldsOf(t)})
+// componentDocOf describes one component.
+func componentDocOf(name string, t *layout.Type, resource bool) componentDoc {
+	return componentDoc{name, describe.Kind(t, resource), cut(t.String(), 4096), fieldsOf(t)}
 }

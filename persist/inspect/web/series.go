@@ -254,8 +254,7 @@ func (s *sampler) of(im *inspect.Image, i int, err error) (o outcome) {
 func (s *sampler) value(i int, o outcome) *float64 {
 	line := &s.doc.Series[i]
 	if line.Error = nil; o.err != nil {
-		body := s.h.describe(o.err).Error
-		line.Error = &body
+		line.Error = new(s.h.describe(o.err))
 		return nil
 	}
 	if isWild(o.Answer) {

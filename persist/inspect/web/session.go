@@ -14,8 +14,8 @@ import (
 type Opener func(ctx context.Context) (*inspect.View, error)
 
 // Requests arrive concurrently, but a view and a cursor can serve only one request at a time. So
-// requests queue at sessions. The queues are short: a user asks for one thing after another. The
-// page cancels requests that it no longer needs, and a cancelled request leaves the queue.
+// requests queue at sessions. The queues are short: a user asks for one thing after another. A
+// request whose client has disconnected leaves the queue.
 //
 // A request waits for its turn, and reach() refreshes the session if it does not know the record.
 // The method state() then loads the whole state with the cursor. The method read() uses only pages
@@ -139,6 +139,11 @@ func (d *session) state(ctx context.Context, seq uint64) (im *inspect.Image, err
 	return d.cursor.Image(), nil
 }
 
+// holds reports whether the cursor has the state after record seq.
+func (d *session) holds(seq uint64) bool {
+	return d.cursor != nil && d.cursor.Seq() == seq && d.cursor.Image() != nil
+}
+
 // errLoad means that View.Read needs the whole state. session.read then loads this state with the
 // cursor, which keeps it for later requests.
 var errLoad = errors.New("web: the whole state is needed")
@@ -147,10 +152,9 @@ var errLoad = errors.New("web: the whole state is needed")
 // snapshot without loading the state. If a page is damaged, f is called again: see
 // [inspect.View.Read].
 func (d *session) read(ctx context.Context, seq uint64, f func(*inspect.State) error) error {
-	loaded := d.cursor != nil && d.cursor.Seq() == seq && d.cursor.Image() != nil
 	// If a snapshot has the state, read only its pages. If that is not enough, load the state
 	// below.
-	if !loaded && describe.SnapshotOf(d.view, seq) != nil {
+	if !d.holds(seq) && describe.SnapshotOf(d.view, seq) != nil {
 		err := d.view.Read(ctx, seq, func(st *inspect.State) error {
 			if st.Whole() {
 				return errLoad

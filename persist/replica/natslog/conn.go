@@ -63,18 +63,10 @@ func (c *connection) mayRemove(nc *nats.Conn, subject string) bool {
 func (c *connection) leave(nc *nats.Conn, since time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(latest(since, c.answered, c.moved)) < unheard || !nc.IsConnected() {
+	silent := min(time.Since(since), time.Since(c.answered), time.Since(c.moved))
+	if silent < unheard || !nc.IsConnected() {
 		return false
 	}
 	c.moved = time.Now()
 	return nc.ForceReconnect() == nil // nats.go connects to the next server of its list.
-}
-
-func latest(a time.Time, more ...time.Time) time.Time {
-	for _, b := range more {
-		if b.After(a) {
-			a = b
-		}
-	}
-	return a
 }

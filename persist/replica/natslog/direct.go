@@ -39,20 +39,21 @@ type batchRequest struct {
 // recover at the same time. Any server of the stream may answer. catchUp ends when this server had
 // no newer entries for a while. The consumer later yields entries that this server lacks.
 func (r *reader) catchUp(ctx context.Context) error {
-	for ends := 0; ; {
-		more, err := r.batch(ctx)
-		if err != nil {
+	if err := r.batches(ctx); err != nil {
+		return err
+	}
+	pause(ctx, quiet)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return r.batches(ctx)
+}
+
+// batches yields the next entries until one server has no more entries.
+func (r *reader) batches(ctx context.Context) error {
+	for {
+		if more, err := r.batch(ctx); err != nil || !more {
 			return err
-		}
-		if more {
-			continue
-		}
-		if ends++; ends == 2 {
-			return nil
-		}
-		pause(ctx, quiet)
-		if ctx.Err() != nil {
-			return ctx.Err()
 		}
 	}
 }
@@ -150,13 +151,10 @@ func number(m *nats.Msg, key string) (uint64, error) {
 func (r *reader) poll(ctx context.Context) error {
 	asked := time.Now()
 	for begun := time.Now(); time.Since(begun) < pollFor && ctx.Err() == nil; pause(ctx, pollEvery) {
-		for more := true; more; {
-			var err error
-			if more, err = r.batch(ctx); err != nil {
-				return err
-			}
+		if err := r.batches(ctx); err != nil {
+			return err
 		}
-		if time.Since(latest(asked, r.heard)) < stillness {
+		if min(time.Since(asked), time.Since(r.heard)) < stillness {
 			continue
 		}
 		once, done := context.WithTimeout(ctx, answer)

@@ -1,6 +1,7 @@
 package natslog
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,12 +27,7 @@ type Options struct {
 	Replicas int
 }
 
-func (o Options) replicas() int {
-	if o.Replicas == 0 {
-		return 3
-	}
-	return o.Replicas
-}
+func (o Options) replicas() int { return cmp.Or(o.Replicas, 3) }
 
 // version is the oldest server version that has been tested to keep the promises of a log.
 const version = "2.15.0"

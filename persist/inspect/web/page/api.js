@@ -15,11 +15,11 @@ export class Trouble extends Error {
 }
 
 // ask returns the document that answers a request, or throws Trouble.
-export async function ask(name, params = {}, signal) {
+export async function ask(name, params = {}) {
   if (repeated.includes(name) && !params.beside && params.limit !== 0) recent.set(name, params);
   const question = questionOf(name, params), early = ahead.get(question);
   ahead.delete(question);
-  return early ? await early : await send(question, signal);
+  return early ? await early : await send(question);
 }
 
 function questionOf(name, params) {
@@ -31,10 +31,10 @@ function questionOf(name, params) {
   return name + "?" + query;
 }
 
-async function send(question, signal) {
+async function send(question) {
   let answer;
   try {
-    answer = await fetch("api/v1/" + question, { signal });
+    answer = await fetch("api/v1/" + question);
   } catch (err) {
     if (err.name === "AbortError") throw err;
     throw new Trouble({ kind: "gone", message: "the server does not answer: it may have ended" });

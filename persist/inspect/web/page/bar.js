@@ -22,7 +22,7 @@ export class Bar {
     this.tip = document.getElementById("there");
     this.doc = null; // The document from the server.
     this.range = null; // The requested range of ticks, or null for all.
-    this.fetch = latest(async () => {
+    this.load = latest(async () => {
       const params = { width: Math.min(4000, Math.max(50, canvas.clientWidth)) };
       if (this.range) [params.from, params.to] = this.range.map((v) => Math.max(0, Math.round(v)));
       try {
@@ -60,8 +60,6 @@ export class Bar {
       else this.zoom(e.deltaY > 0 ? 1.25 : 0.8, this.tickAt(e.offsetX));
     }, { passive: false });
   }
-
-  load() { return this.fetch(); }
 
   // span returns the number of ticks that the bar shows.
   span() { return this.doc ? this.doc.to - this.doc.from + 1 : 1; }

@@ -5,7 +5,7 @@ import { ask, fetchPinned } from "../api.js";
 
 const page = 100;
 // rows and indices are the pagers of dense and sparse.
-let select, status, dense, sparse, head, rows, indices;
+let select, status, dense, sparse, rows, indices;
 // The shown component, its first shown row, and its first shown index.
 let of = "", row = 0, index = 0;
 
@@ -82,8 +82,7 @@ export default {
     rows = newPager((n) => { row = n; load(); });
     indices = newPager((n) => { index = n; load(); });
     const section = (title, about, pager, part) => h("section", {}, h("h2", {}, title, h("span", { class: "soft" }, about)), pager, part);
-    head = h("div", { class: "tools" }, h("label", {}, "Component", select), status);
-    screen.append(head, h("div", { class: "list padded" }, h("div", { class: "lay" }, section("Sparse", "entity index → row", indices, sparse), section("Dense and data", "row by row", rows, dense))));
+    screen.append(h("div", { class: "tools" }, h("label", {}, "Component", select), status), h("div", { class: "list padded" }, h("div", { class: "lay" }, section("Sparse", "entity index → row", indices, sparse), section("Dense and data", "row by row", rows, dense))));
   },
   update: () => load(),
   focus() { select.focus(); },

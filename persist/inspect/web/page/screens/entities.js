@@ -14,7 +14,7 @@ import { examples } from "../examples.js";
 // scroll.
 const rowHeight = 26, page = 50, most = 800_000;
 
-let root, list, body, head, status, where, columns, trouble;
+let list, body, head, status, where, columns, trouble;
 // put sends a request with the texts of the fields, or with their last valid texts. asked has the
 // texts that were sent, and wrong has the errors, by field.
 let put, asked, wrong;
@@ -226,7 +226,6 @@ export default {
   id: "entities", title: "Entities", full: true,
 
   mount(screen) {
-    root = screen;
     [pages, query, total, done, names, sorts] = [null, "", 0, true, [], []];
     [put, asked, wrong] = [lastValid(fields, app.get), { where: "" }, {}];
     let whereLabel, columnsLabel;

@@ -7,10 +7,9 @@ import { examples } from "../examples.js";
 import { ends, share } from "../spread.js";
 
 const most = 8;
-let box, input, form, wrong, first, answer, doc, range, ofEntity;
+let box, input, wrong, first, answer, doc, range, ofEntity;
 
-const guess = () => ["alive"];
-const exprs = () => app.all("expr").length ? app.all("expr") : guess();
+const exprs = () => app.all("expr").length ? app.all("expr") : ["alive"];
 
 // end returns the last state of the plots. Plots extend beyond the shown point, to the newest
 // state. So a step in time only moves a line and sends no request.
@@ -24,8 +23,7 @@ const load = latest(async (again) => {
   if (key === range && !again) return draw();
   box.parentElement.classList.add("busy");
   try {
-    const got = await ask("series", { record, from, to, expr: exprs(), entity });
-    doc = got;
+    doc = await ask("series", { record, from, to, expr: exprs(), entity });
     range = key;
   } catch (err) {
     if (err.name !== "AbortError") fill(box, errorBox(err));
@@ -68,7 +66,7 @@ function draw() {
   doc.series.forEach((s, i) => {
     const canvas = canvases[i];
     if (!canvas?.isConnected) return;
-    const [c, width, height] = surface(canvas), numbers = s.values.filter((v) => v !== null);
+    const [c, , height] = surface(canvas), numbers = s.values.filter((v) => v !== null);
     const [low, high] = ends(numbers);
     const y = (v) => height - 8 - (height - 24) * share(v, low, high);
     c.fillStyle = color("accent");
@@ -137,7 +135,7 @@ async function add(e) {
   if (err && !input.value) input.value = text;
   tell(input, text, err);
   if (err) return;
-  if (!exprs().includes(text)) change([...(app.all("expr").length ? exprs() : []), text].slice(-most));
+  if (!exprs().includes(text)) change([...app.all("expr"), text].slice(-most));
 }
 
 async function find(e) {
@@ -165,7 +163,7 @@ export default {
     answer = h("span", { "aria-live": "polite" });
     ofEntity = h("input", { type: "checkbox", id: "of-entity", checked: false, onchange: () => load(true) });
     wrong = h("div", { class: "wrong" });
-    form = h("form", { class: "tools", onsubmit: add }, h("label", { class: "wide" }, "Add", input), h("button", {}, "Plot"), h("label", { title: "Expressions are about the chosen entity instead of the world" }, ofEntity, "of the chosen entity"));
+    const form = h("form", { class: "tools", onsubmit: add }, h("label", { class: "wide" }, "Add", input), h("button", {}, "Plot"), h("label", { title: "Expressions are about the chosen entity instead of the world" }, ofEntity, "of the chosen entity"));
     const search = h("form", { class: "tools", onsubmit: find }, h("label", { class: "wide" }, "First tick at which", first), h("button", {}, "Find"), answer);
     box = h("div", { class: "plots" });
     screen.append(form, search, wrong, h("div", { class: "list" }, box));
