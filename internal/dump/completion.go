@@ -325,3 +325,15 @@ func (c *completion) fields(path string, t *layout.Type) {
 		c.fields(path+"."+f.Name, f.Type)
 	}
 }
+
+// treeFields completes --by.
+func (c *completion) treeFields() error {
+	state, err := c.peek(ecs.NewEntity(0, 1))
+	if err != nil {
+		return err
+	}
+	for _, f := range entityFields(state.Components) {
+		c.offer(f.short(), "holds an entity")
+	}
+	return nil
+}

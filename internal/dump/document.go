@@ -297,3 +297,34 @@ func listOf(doc any) (name string, items reflect.Value) {
 	}
 	return name, items
 }
+
+// printFailure prints f to standard error: the message, then the commands to try. With --json, it
+// prints one line of JSON with the first command.
+func (a *app) printFailure(f *failure) {
+	if f.code == exitProblem && errors.Is(f, errDiffer) {
+		return // The differences are printed already.
+	}
+	if a.json {
+		var doc errorDoc
+		doc.Error.Code, doc.Error.Kind = f.code, exits[f.code].kind
+		doc.Error.Message = f.Error()
+		doc.Error.Try, _, _ = strings.Cut(f.next, "\n")
+		text, err := formatted(doc)
+		if err != nil {
+			panic(err) // The document has only numbers and text.
+		}
+		fmt.Fprintln(a.stderr, text)
+		return
+	}
+	for _, line := range f.lines() {
+		fmt.Fprintf(a.stderr, "ecsdump: %s\n", term.Clean(line))
+	}
+}
+
+// printNote prints a message for the user to standard error. With --json, it prints nothing.
+func (a *app) printNote(format string, args ...any) {
+	if !a.json {
+		a.bar.End()
+		fmt.Fprintf(a.stderr, "ecsdump: %s\n", term.Clean(fmt.Sprintf(format, args...)))
+	}
+}

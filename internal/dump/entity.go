@@ -52,15 +52,6 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 // entityForms describes the forms of an ENTITY.
 const entityForms = "INDEXvGENERATION, as in 12v3, or the index of one that is alive"
 
-// isEntity reports whether text has the form of an ENTITY.
-func isEntity(text string) bool {
-	_, err := ecs.ParseEntity(text)
-	if err != nil {
-		_, err = strconv.ParseUint(text, 10, 32)
-	}
-	return err == nil
-}
-
 // notAlive returns the error for an entity that is not alive in p. The error also says whether the
 // index is free, retired, or in use by another entity. Each row has a case and the text of the
 // error:

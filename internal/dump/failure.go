@@ -149,37 +149,6 @@ type errorDoc struct {
 	} `json:"error"`
 }
 
-// printNote prints a message for the user to standard error. With --json, it prints nothing.
-func (a *app) printNote(format string, args ...any) {
-	if !a.json {
-		a.bar.End()
-		fmt.Fprintf(a.stderr, "ecsdump: %s\n", term.Clean(fmt.Sprintf(format, args...)))
-	}
-}
-
-// printFailure prints f to standard error: the message, then the commands to try. With --json, it
-// prints one line of JSON with the first command.
-func (a *app) printFailure(f *failure) {
-	if f.code == exitProblem && errors.Is(f, errDiffer) {
-		return // The differences are printed already.
-	}
-	if a.json {
-		var doc errorDoc
-		doc.Error.Code, doc.Error.Kind = f.code, exits[f.code].kind
-		doc.Error.Message = f.Error()
-		doc.Error.Try, _, _ = strings.Cut(f.next, "\n")
-		text, err := formatted(doc)
-		if err != nil {
-			panic(err) // The document has only numbers and text.
-		}
-		fmt.Fprintln(a.stderr, text)
-		return
-	}
-	for _, line := range f.lines() {
-		fmt.Fprintf(a.stderr, "ecsdump: %s\n", term.Clean(line))
-	}
-}
-
 // lines returns the message of f, then the commands to try, one per line.
 func (f *failure) lines() []string {
 	lines := strings.Split(f.Error(), "\n")
@@ -207,4 +176,16 @@ func withMark(err error) error {
 	line, before := e.Excerpt()
 	first := term.Clean(string(line[:before]))
 	return fmt.Errorf("%w\n    %s%s\n    %*s", err, first, term.Clean(string(line[before:])), term.Width(first)+1, "^")
+}
+
+// isSave reports whether path is a file, and so probably a save.
+func isSave(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
+// isDir reports whether path is a directory, and so probably a store.
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }

@@ -86,6 +86,15 @@ func oneOf[T ~string](f *pflag.FlagSet, to *T, name, kind, usage string, words .
 	})}, name, usage)
 }
 
+// alternatives joins words as prose: "auto, always or never".
+func alternatives(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
 // checkWord returns an error if words lacks word.
 func checkWord(word string, words []string) error {
 	if !slices.Contains(words, word) {
@@ -123,6 +132,15 @@ func (f flags) entity(to *string, usage string) {
 		*to = text
 		return nil
 	}}, "entity", usage)
+}
+
+// isEntity reports whether text has the form of an ENTITY.
+func isEntity(text string) bool {
+	_, err := ecs.ParseEntity(text)
+	if err != nil {
+		_, err = strconv.ParseUint(text, 10, 32)
+	}
+	return err == nil
 }
 
 // entities declares the flag --entity of commands that take several entities, comma-separated or

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
@@ -184,18 +183,6 @@ func (s *source) rewoundFrom() uint64 {
 		return 0
 	}
 	return last.ID.Seq
-}
-
-// isDir reports whether path is a directory, and so probably a store.
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
-
-// isSave reports whether path is a file, and so probably a save.
-func isSave(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && !info.IsDir()
 }
 
 // component returns the component or resource with this name.

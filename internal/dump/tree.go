@@ -277,38 +277,6 @@ func (r *rails) prefix(n *inspect.TreeNode) string {
 	return text
 }
 
-// An entityField is a field of a component that contains one entity.
-type entityField struct {
-	component, field string
-	only             bool // True if this is the only such field of the component.
-}
-
-// String returns COMPONENT.FIELD.
-func (f entityField) String() string { return f.component + describe.Dotted(f.field) }
-
-// short returns the shortest name that --by accepts for f.
-func (f entityField) short() string {
-	if f.only {
-		return f.component
-	}
-	return f.String()
-}
-
-// entityFields returns the fields that --by can name.
-func entityFields(components []inspect.EntityComponent) (fields []entityField) {
-	for i := range components {
-		c := &components[i]
-		if c.Resource {
-			continue
-		}
-		paths := c.EntityFields()
-		for _, path := range paths {
-			fields = append(fields, entityField{c.Name, path, len(paths) == 1})
-		}
-	}
-	return fields
-}
-
 // treeField returns the field that the value of --by names. Without --by, only components with a
 // single entity field qualify. treeField returns the field if there is exactly one such component.
 func (s *source) treeField(text string, components []inspect.EntityComponent) (found entityField, err error) {
@@ -348,16 +316,4 @@ func (s *source) noTreeField(text string, components []inspect.EntityComponent, 
 		return s.missing(describe.Command("schema", s.path), "no field of %s holds an entity; use %s", text, alternatives(words))
 	}
 	return s.missing(describe.Command("schema", s.path), "no component %q with a field that holds an entity%s", text, near.Hint(text, words))
-}
-
-// treeFields completes --by.
-func (c *completion) treeFields() error {
-	state, err := c.peek(ecs.NewEntity(0, 1))
-	if err != nil {
-		return err
-	}
-	for _, f := range entityFields(state.Components) {
-		c.offer(f.short(), "holds an entity")
-	}
-	return nil
 }

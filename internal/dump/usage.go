@@ -144,12 +144,3 @@ func checkShell(root *cobra.Command) {
 		return completion.Help()
 	}
 }
-
-// alternatives joins words as prose: "auto, always or never".
-func alternatives(words []string) string {
-	last := len(words) - 1
-	if last < 1 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:last], ", ") + " or " + words[last]
-}

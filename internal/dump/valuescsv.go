@@ -28,8 +28,8 @@ func (p *sampling) flags(f flags, every, text string) {
 	f.point(&p.at)
 }
 
-// arguments parses the command line. The last argument is the range if it has the form A..B. CSV has
-// no default limit.
+// arguments parses the command line. The last argument is the range if it has the form A..B. CSV
+// has no default limit.
 func (p *sampling) arguments(c *call) error {
 	p.texts = c.args[1:]
 	if last := len(p.texts) - 1; last >= 0 && isRange(p.texts[last]) {
